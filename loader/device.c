@@ -57,7 +57,6 @@ static void registry_prepare(void) {
 }
 
 kiln_status kiln__device_check(const kiln_device *device) {
-    KILN__REQUIRE(device, "device is NULL");
     uint32_t state = atomic_load_explicit(device->state, memory_order_acquire);
     if (KILN__LIKELY((state & (KILN__READY | KILN__LOST | KILN__CLOSING | KILN__PLANNING)) == KILN__READY))
         return KILN_OK;
@@ -73,6 +72,11 @@ kiln_status kiln__device_check(const kiln_device *device) {
         return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "a stream of kiln_plan_open is for operators' functions alone");
     return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "%s:%d is being closed", device->backend->name,
                       device->info.ordinal);
+}
+
+kiln_status kiln__device_argument_check(const char *function, const kiln_device *device) {
+    KILN__REQUIRE(device, "%s: device is NULL", function);
+    return kiln__device_check(device);
 }
 
 void kiln__device_lose(kiln_device *device, const char *format, ...) {
@@ -239,7 +243,8 @@ static kiln_status open_first(const kiln_device_options *options, kiln__text *wh
         bool absent;
         if (options->backend != backend->id && (options->backend != KILN_BACKEND_ANY || is_by_name(backend))) continue;
         if ((options->require_gpu || options->id) && backend->id == KILN_BACKEND_CPU) {
-            kiln__text_add(why, "%scpu: left, a GPU is required", why->length ? "\n" : "");
+            kiln__text_add(why, "%scpu: skipped, %s", why->length ? "\n" : "",
+                           options->id ? "id names a GPU" : "a GPU is required");
             continue;
         }
         status = open_on(backend, options, out_device, &absent);
@@ -247,7 +252,7 @@ static kiln_status open_first(const kiln_device_options *options, kiln__text *wh
             kiln__text_add(why, "%s%s: chosen", why->length ? "\n" : "", backend->name);
             return KILN_OK;
         }
-        kiln__text_add(why, "%s%s: left, %s", why->length ? "\n" : "", backend->name, kiln_last_error());
+        kiln__text_add(why, "%s%s: skipped, %s", why->length ? "\n" : "", backend->name, kiln_last_error());
         if (!absent) return status;
         if (status == KILN_ERROR_NOT_FOUND) absence = status;
     }

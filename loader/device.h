@@ -54,6 +54,9 @@ void kiln__device_free(kiln_device *device);
  * text. */
 kiln_status kiln__device_check(const kiln_device *device);
 
+/* The same of a function's argument, which may be NULL. */
+kiln_status kiln__device_argument_check(const char *function, const kiln_device *device);
+
 /* Marks the device lost by what the text says: every later call on it repeats that. The first reason counts. For
  * backends, from any thread (a fault handler included). */
 void kiln__device_lose(kiln_device *device, const char *format, ...) __attribute__((format(printf, 2, 3), cold));

@@ -9,7 +9,7 @@ static kiln_status event_check(const kiln_event *event, const char *function, co
 /* Creates an event of the backend's, or a borrowed one on native. */
 static kiln_status event_new(const char *function, kiln_device *device, uint32_t flags, bool borrowed, void *native,
                              kiln_event **out_event) {
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_argument_check(function, device));
     kiln_event *event = calloc(1, sizeof *event);
     if (!event) return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "%s: no memory for the event", function);
     *event = (kiln_event){.device = device, .flags = flags, .borrowed = borrowed, .recorded = borrowed};

@@ -3,7 +3,7 @@
 
 /* No object is larger than PTRDIFF_MAX; such sizes are refused before a driver's own arithmetic can overflow. */
 static kiln_status size_check(const kiln_device *device, const char *function, size_t size) {
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_argument_check(function, device));
     if (size <= PTRDIFF_MAX) return KILN_OK;
     return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "%s: size %zu is more than any memory has", function, size);
 }
@@ -41,7 +41,7 @@ kiln_status kiln_memory_free_async(kiln_stream *stream, void *memory) {
 kiln_status kiln_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory) {
     void *seen = NULL;
     if (out_device_memory) *out_device_memory = NULL;
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_argument_check("kiln_host_register", device));
     KILN__REQUIRE(memory, "kiln_host_register: memory is NULL");
     KILN__REQUIRE(size, "kiln_host_register: size is 0");
     KILN__REQUIRE((uintptr_t)memory <= UINTPTR_MAX - size, "kiln_host_register: size %zu is beyond memory's end", size);
@@ -57,7 +57,7 @@ void kiln_host_unregister(kiln_device *device, void *memory) {
 kiln_status kiln_memory_get_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total) {
     KILN__REQUIRE(out_free && out_total, "kiln_memory_get_info: %s is NULL", out_free ? "out_total" : "out_free");
     *out_free = *out_total = 0;
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_argument_check("kiln_memory_get_info", device));
     return device->backend->memory_info(device, out_free, out_total);
 }
 

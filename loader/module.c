@@ -160,7 +160,7 @@ static void log_load(const kiln_module *module) {
 
 static kiln_status get_locked(kiln_device *device, kiln_stream *stream, const kiln_bundle *bundle, const char *part,
                               const kiln_module **out_module) {
-    if (!device || !device->plan) KILN__TRY(kiln__device_check(device));
+    if (!device || !device->plan) KILN__TRY(kiln__device_argument_check("kiln_module_get", device));
     KILN__REQUIRE(bundle && bundle->name, "kiln_module_get: bundle is NULL");
     KILN__REQUIRE(part, "kiln_module_get: part is NULL");
     kiln_module *module = NULL;
@@ -219,7 +219,7 @@ kiln_status kiln_module_find_variable(const kiln_module *module, const char *nam
 kiln_status kiln_module_find_kernel(const kiln_module *module, const char *name, const kiln_kernel **out_kernel) {
     KILN__REQUIRE(out_kernel, "kiln_module_find_kernel: out_kernel is NULL");
     *out_kernel = NULL;
-    KILN__REQUIRE(module && name, "kiln_module_find_kernel: module or name is NULL");
+    KILN__REQUIRE(module && name, "kiln_module_find_kernel: %s is NULL", module ? "name" : "module");
     char bytes[1024] = "";
     kiln__text list = {bytes, sizeof bytes, 0};
     for (uint32_t i = 0; i < module->part.kernel_count; i++) {

@@ -12,14 +12,14 @@ kiln_status kiln_stream_open(kiln_device *device, uint32_t flags, kiln_stream *o
     KILN__REQUIRE(out_stream, "kiln_stream_open: out_stream is NULL");
     memset(out_stream, 0, sizeof *out_stream);
     KILN__REQUIRE(!(flags & ~(uint32_t)KILN_STREAM_TIMING), "kiln_stream_open: flags is 0x%x: has unknown bits", flags);
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_argument_check("kiln_stream_open", device));
     return device->backend->stream_open(device, flags, out_stream);
 }
 
 kiln_status kiln_stream_borrow(kiln_device *device, void *native, kiln_stream *out_stream) {
     KILN__REQUIRE(out_stream, "kiln_stream_borrow: out_stream is NULL");
     memset(out_stream, 0, sizeof *out_stream);
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_argument_check("kiln_stream_borrow", device));
     return device->backend->stream_borrow(device, native, out_stream);
 }
 

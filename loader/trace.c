@@ -31,7 +31,7 @@ static void trace_free(kiln__trace *trace) {
 }
 
 kiln_status kiln_trace_start(kiln_device *device, size_t capacity) {
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_argument_check("kiln_trace_start", device));
     if (!capacity) capacity = DEFAULT_CAPACITY;
     KILN__REQUIRE(capacity <= MAX_CAPACITY, "kiln_trace_start: capacity is %zu: must be at most %d", capacity,
                   MAX_CAPACITY);
@@ -200,7 +200,7 @@ static void trace_resolve(kiln__trace *trace) {
 }
 
 kiln_status kiln_trace_stop(kiln_device *device, kiln_trace_format format, kiln_write_callback write, void *user) {
-    KILN__TRY(kiln__device_check(device));
+    KILN__TRY(kiln__device_argument_check("kiln_trace_stop", device));
     KILN__REQUIRE(write, "kiln_trace_stop: write is NULL");
     KILN__REQUIRE(format == KILN_TRACE_CHROME_JSON || format == KILN_TRACE_TEXT,
                   "kiln_trace_stop: format is %d: not a kiln_trace_format", (int)format);

@@ -7,15 +7,24 @@
 set -eu
 cd "$(dirname "$0")/.."
 
-# What an operator ships: precisions, and the targets of each kind of image, comma separated.
+# What an operator ships: precisions, and the targets of each kind of image, in the order of the lists, comma separated.
 ships() { # OP
-    scripts/targets.sh images "$1" | awk -v parts="$parts" -v levels="$levels" '
-        !seen[$1 " " $2]++ { targets[$2] = targets[$2] (targets[$2] == "" ? "" : ", ") $1 }
-        END { print parts " | " targets["ptx"] " | " targets["cubin"] " | " targets["hsaco"] " | " levels }'
+    scripts/targets.sh images "$1" | awk -v parts="$parts" -v levels="$levels" -v targets="$targets" '
+        { ships[$1, $2] = 1 }
+        function list(kind, text) {
+            for (i = 1; i <= count; i++)
+                if ((order[i], kind) in ships) text = text (text == "" ? "" : ", ") order[i]
+            return text
+        }
+        END {
+            count = split(targets, order, " ")
+            print parts " | " list("ptx") " | " list("cubin") " | " list("hsaco") " | " levels
+        }'
 }
 
 tables() {
     operators=$(scripts/targets.sh operators)
+    targets=$({ scripts/targets.sh nvidia; scripts/targets.sh amd; } | cut -d' ' -f1 | paste -sd' ')
     parts=$(scripts/targets.sh parts | paste -sd' ')
     levels=$({ scripts/targets.sh cpu x86_64; scripts/targets.sh cpu aarch64; } | paste -sd, | sed 's/,/, /g')
     echo '| operator | computes |'

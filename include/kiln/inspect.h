@@ -19,9 +19,8 @@ typedef struct kiln_image_facts {
     uint32_t kernel_count;   /* may exceed the room given */
 } kiln_image_facts;
 
-/* A kernel of an inspected file. Its name may be of any length; it contains no NUL byte and need not be followed by
- * one.
- */
+/* A kernel of an inspected file. Its name may be of any length; it contains no NUL byte and need not be followed
+ * by one. */
 typedef struct kiln_kernel_facts {
     const char *name; /* in the inspected bytes */
     size_t name_size;

@@ -118,9 +118,9 @@ KILN_API void kiln_set_log(kiln_log_callback callback, void *user);
 
 /* ---- 2. Devices -------------------------------------------------------------------------------------------------- */
 
-/* How a device is driven, in order of preference. HIP drives the GPUs that ROCm does, by the HIP runtime's own streams,
- * events and modules, for a program that lives in HIP: its hipStream_t can be borrowed and captured, which HSA, to
- * which the ROCm backend speaks, knows nothing of. It is taken only if it is named. */
+/* How a device is driven, in order of preference. HIP drives the same GPUs as ROCm, through the HIP runtime's own
+ * streams, events and modules, for programs written for HIP: their hipStream_t can be borrowed and captured, which is
+ * not possible through HSA, the interface that the ROCm backend uses. HIP is used only if it is requested by name. */
 typedef enum kiln_backend_id {
     KILN_BACKEND_ANY,
     KILN_BACKEND_CUDA,
@@ -136,8 +136,8 @@ KILN_API const char *kiln_backend_name(kiln_backend_id backend);
  * opening it again returns the same pointer. */
 typedef struct kiln_device kiln_device;
 
-/* Calls body(context, i) for every i in [0, count), in any order and on any threads, and returns when all calls have.
- */
+/* Calls body(context, i) once for every i in [0, count), in any order and on any threads, and returns after all calls
+ * have returned. */
 typedef void (*kiln_parallel_for)(void *user, size_t count, void (*body)(void *context, size_t index), void *context);
 
 /* How to open a device. Zero in a field is the default. Fields of other backends are ignored.
@@ -157,7 +157,7 @@ typedef void (*kiln_parallel_for)(void *user, size_t count, void (*body)(void *c
  * HIP: the process must have loaded libamdhip64 (HIP 5, 6 or 7) by itself, as every program that uses HIP has; kiln
  * finds it and never loads it. Ordinals are HIP's, and the device is used in HIP's own context: what kiln allocates is
  * HIP's to free, hipDeviceSynchronize waits for kiln's work, and a fault is handled as HIP does. kiln leaves the
- * thread's current device as it was, and hipGetLastError with no error of its own.
+ * thread's current device unchanged, and leaves no error of its own behind for hipGetLastError.
  *
  * id: when CUDA_VISIBLE_DEVICES or HIP_VISIBLE_DEVICES is set, one ordinal names different GPUs to different libraries,
  * since the HSA runtime does not read the latter. An id names the same device to all of them. It is the device's UUID
@@ -209,8 +209,9 @@ static inline kiln_status kiln_device_open(const kiln_device_options *options, k
  * Close the device's streams and events and free its memory first. NULL is accepted. Driver errors are ignored. */
 KILN_API void kiln_device_close(kiln_device *device);
 
-/* Returns one line for each backend that was considered when the device was opened: that it was chosen, or why it was
- * not. The string lives as long as the device. For a NULL device it is "". */
+/* Returns a line for each backend that was considered when the device was opened: "cpu: chosen", or why it was skipped.
+ * A newline separates the lines; the last one has none. The string lives as long as the device. For a NULL device it is
+ * "". */
 KILN_API const char *kiln_device_selection_log(const kiln_device *device);
 
 /* The properties of a device by which its images are selected. */
@@ -267,13 +268,20 @@ KILN_API kiln_status kiln_device_enable_peer(kiln_device *device, kiln_device *p
 
 /* ---- 3. Streams -------------------------------------------------------------------------------------------------- */
 
-/* An ordered queue of work. The caller provides the storage, which may be copied while no call uses it; the fields are
- * private to kiln. CPU streams are synchronous: a call has finished its work when it returns. A CPU stream holds
- * KILN_CPU_SCRATCH bytes for the thread that uses it, whose stack may be small. */
+/* An ordered queue of work. The caller provides the storage, which may be copied while no call uses it. The caller may
+ * read device and native, but write no field. CPU streams are synchronous: a call has finished its work when it
+ * returns. A CPU stream holds KILN_CPU_SCRATCH bytes for the thread that uses it, whose stack may be small.
+ *
+ * Graphs: kiln has no functions for them; the driver's capture what kiln enqueues. Load everything first (kiln_preload,
+ * or one run of the same calls), and begin a capture on native (cuStreamBeginCapture, hipStreamBeginCapture). Then call
+ * operators, kiln_launch, kiln_copy, kiln_fill and kiln_event_record as usual, end the capture and launch the graph.
+ * What changes between replays (tokens, positions, lengths, block tables, seeds) belongs in device memory whose
+ * addresses stay the same; sizes and pointers in params are fixed by the capture. ROCm streams cannot be captured: HSA
+ * has no graphs. */
 typedef struct kiln_stream {
     kiln_device *device;
-    void *native; /* CUstream; HIP: hipStream_t; ROCm: kiln's or the application's hsa_queue_t */
-    void *state;  /* kiln's own */
+    void *native; /* CUstream; HIP: hipStream_t; ROCm: kiln's or the application's hsa_queue_t *; CPU: NULL */
+    void *state;  /* private */
 } kiln_stream;
 
 enum { KILN_STREAM_TIMING = 1 }; /* ROCm: events on this stream can be timed, by profiling; elsewhere they always can */
@@ -538,8 +546,8 @@ KILN_API kiln_status kiln_select(const kiln_bundle *bundle, const kiln_part *par
                                  kiln_candidate *candidates, uint32_t *out_fitting);
 
 /* Formats a verdict as a sentence like "sm_90a cubin: needs exactly sm_90a, device is sm_120". The text is
- * NUL-terminated and truncated to size bytes. Returns the untruncated length, as snprintf does; 0 for NULL arguments.
- */
+ * NUL-terminated and truncated to size bytes. Returns the untruncated length, as snprintf does, or 0 for NULL
+ * arguments. */
 KILN_API size_t kiln_reason_text(const kiln_image *image, const kiln_target *target, uint32_t reasons, char *text,
                                  size_t size);
 
@@ -564,8 +572,8 @@ KILN_API kiln_image kiln_part_image(const kiln_part *part, uint32_t index);
 /* Returns a kernel of an image in the same way. index is that of the kernel's name in the part. */
 KILN_API kiln_kernel_info kiln_image_kernel(const kiln_part *part, const kiln_image *image, uint32_t index);
 
-/* Finds a part by name. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the text lists the parts).
- */
+/* Finds a part by name. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_NOT_FOUND (the error text lists the
+ * parts). */
 KILN_API kiln_status kiln_bundle_find_part(const kiln_bundle *bundle, const char *name, kiln_part *out_part);
 
 /* ---- 6. Modules and kernels -------------------------------------------------------------------------------------- */

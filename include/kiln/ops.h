@@ -6,15 +6,21 @@
  * Rules for every operator:
  *
  * - Pointers are to memory of the stream's device, which the caller owns and keeps valid until the stream has completed
- *   the call. Rows are contiguous; strides between rows are in elements, and 0 means packed. Any element alignment
- *   works; rows aligned to 16 bytes are fastest. 16-bit floats are uint16_t.
+ *   the call. The comment of a pointer gives the tensor's shape, as [rows, cols], with the last dimension contiguous.
+ *   Strides between rows are in elements, and 0 means packed. Tensors must be aligned to their elements; those whose
+ *   rows are aligned to 16 bytes are fastest. const void * and void * have elements of the function's precision, in
+ *   which f16 and bf16 are uint16_t.
  * - Arithmetic is in f32, with one rounding to nearest even at the end. NaN propagates unless stated otherwise.
- * - A size of 0 succeeds and writes nothing. Sizes are int64_t, and tensors of more than 2^31 elements work. A call
- *   that needs more blocks of 256 threads than a launch may have is refused; every device takes 2^23 - 1 of them.
+ * - If a size is 0 the call succeeds and writes nothing, unless the size's comment gives 0 a meaning. Sizes are
+ * int64_t, and tensors of more than 2^31 elements work. A call that needs more blocks of 256 threads than a launch may
+ * have is refused; every device takes 2^23 - 1 of them.
  * - Outputs may alias inputs only where that is stated.
  * - No operator allocates, waits or reads results back, so once loaded (by kiln_preload or by its first call) it can be
  *   captured in a CUDA graph.
- * - Zero in a field of params selects the default. params may be a temporary.
+ * - Zero in any other field of params selects the default. params may be a temporary.
+ * - A workspace is scratch memory of the device. Fill in all other fields of params, ask the operator's
+ *   ..._workspace_size function for the bytes, allocate them once and pass them. Its contents need not be kept or
+ *   cleared between calls, so all calls on a stream may share one that is large enough for each.
  * - Any thread may call, but a stream may be used by only one thread at a time.
  * - No stack frame reaches 4 KB, on the CPU either: working memory belongs to the stream and the device.
  * - The exported functions have the suffix _sized and take sizeof(params), so that structs can grow: the missing tail

@@ -10,9 +10,9 @@ extern "C" {
 #endif
 
 typedef enum kiln_plan_kind {
-    KILN_PLAN_WEIGHED = 1, /* the operator found the kernel's time for this call */
-    KILN_PLAN_TAKEN,       /* the operator takes the kernel by a rule */
-    KILN_PLAN_LEFT,        /* the operator leaves the kernel by a rule */
+    KILN_PLAN_WEIGHED = 1, /* the operator predicted the kernel's time for this call */
+    KILN_PLAN_TAKEN,       /* a rule selects the kernel */
+    KILN_PLAN_LEFT,        /* a rule excludes the kernel */
     KILN_PLAN_LAUNCHED     /* the call would launch the kernel, after those reported before */
 } kiln_plan_kind;
 
@@ -21,7 +21,7 @@ typedef struct kiln_plan_step {
     kiln_plan_kind kind;
     uint32_t splits;              /* WEIGHED: blocks that share the work of one tile */
     double time;                  /* WEIGHED: predicted; comparable among the kernels of one call, without a unit */
-    const char *why;              /* TAKEN and LEFT: the rule, like "is for at most 4 rows" */
+    const char *why;              /* TAKEN and LEFT: the rule, such as "is for at most 4 rows" */
     const char *kernel;           /* its name */
     const kiln_kernel_info *info; /* what the image's table says of it */
     const kiln_image *image;      /* the image that the device would get */

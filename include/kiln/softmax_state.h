@@ -1,10 +1,10 @@
 /* The state of an online softmax, in f64: sums of exp(x) over scores that come block by block.
  *
  * A state is the greatest score so far, m, and the sum l of exp(x - m) over all (Milakov and Gimelshein, "Online
- * normalizer calculation for softmax", arXiv 1805.02867). A block with a greater score moves both to its maximum; what
- * the caller sums beside them, such as the values of attention, is to be multiplied by the same factor, which each call
- * gives. What rounding takes from l is kept in c, and moved with it, so that sums of millions of small terms, or of
- * small ones beside a large one, are as exact as their terms (Ogita, Rump and Oishi, "Accurate sum and dot product",
+ * normalizer calculation for softmax", arXiv 1805.02867). A block with a greater score rescales both to its maximum;
+ * multiply whatever you sum alongside, such as the values of attention, by the same factor, which each call returns.
+ * The rounding error of l is kept in c and rescaled with it, so that sums of millions of small terms, or of small terms
+ * beside a large one, are as exact as their terms (Ogita, Rump and Oishi, "Accurate sum and dot product",
  * 2005). Terms, and factors, have a relative error of 4e-16.
  *
  *   kiln_softmax_state_init    an empty state
@@ -15,11 +15,11 @@
  *   kiln_log_sum_exp           the same of an array at once
  *   kiln_log_add_exp           the same of two numbers
  *
- * Scores of -inf are masked ones: they add nothing. Where a score is +inf, the sum is that of the infinite ones alone,
- * each 1, and its logarithm +inf. A NaN makes the sum NaN.
+ * Scores of -inf are masked ones: they add nothing. If a score is +inf, the sum is the number of infinite scores and
+ * its logarithm +inf. A NaN makes the sum NaN.
  *
- * This is host code alone; kiln_softmax_update, of <kiln/ops.h>, does it for many rows on a device. States are structs
- * of the caller's: different ones may be used by different threads at once. Nothing is allocated.
+ * This is host code; kiln_softmax_update of <kiln/ops.h> does the same for many rows on a device. States are structs of
+ * the caller's; different threads may use different ones at once. Nothing is allocated.
  */
 #ifndef KILN_SOFTMAX_STATE_H
 #define KILN_SOFTMAX_STATE_H
@@ -49,7 +49,7 @@ KILN_API kiln_status kiln_softmax_state_update(kiln_softmax_state *state, const 
  * KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_softmax_state_add(kiln_softmax_state *state, double max, double sum, double *out_scale);
 
-/* Adds what another state has seen. Of two states it does not matter, to the bit, which is merged with which. out_scale
+/* Adds what another state has seen. Merging is commutative to the bit. out_scale
  * as above. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_softmax_state_merge(kiln_softmax_state *state, const kiln_softmax_state *other,
                                               double *out_scale);
@@ -61,7 +61,7 @@ KILN_API kiln_status kiln_softmax_state_lse(const kiln_softmax_state *state, dou
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_log_sum_exp(const double *values, size_t count, double *out_lse);
 
-/* ln(e^a + e^b), without overflow; the other number where one is -inf; NaN where one is NaN. */
+/* ln(e^a + e^b), without overflow; the other number if one is -inf; NaN if one is NaN. Never fails. */
 KILN_API double kiln_log_add_exp(double a, double b);
 
 #ifdef __cplusplus

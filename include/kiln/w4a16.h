@@ -26,28 +26,29 @@ extern "C" {
 
 /* ---- Layouts ----------------------------------------------------------------------------------------------------- */
 
-/* The layout of weights in which kiln_gemm_w4a16_f16 and _bf16 are fastest on the stream's device; on sm_75 that is so
- * of _f16, and _bf16 takes canonical weights alone. It depends on the image for the device: the f16 part is loaded if
- * no call has loaded it. Canonical if the image takes no other layout. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT
+/* The layout of weights in which kiln_gemm_w4a16_f16 and _bf16 are fastest on the stream's device, or canonical if the
+ * device's image takes no other. On sm_75 that holds for _f16; _bf16 takes only canonical weights there. The function
+ * loads the image of the f16 part unless it is already loaded. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT
  * (stream is not open, out_layout is NULL), and what loading can return. */
 KILN_API kiln_status kiln_w4a16_layout_of(kiln_stream *stream, kiln_w4a16_layout *out_layout);
 
-/* Converts canonical weights [n, k / 2] to a layout. packed has n * k / 2 bytes, too, and must not overlap weights. A
+/* Converts canonical weights [n, k / 2] to a layout. packed also has n * k / 2 bytes, and must not overlap weights. A
  * layout identifies a target and a version: kernels for other targets or versions refuse it. For sm80_v1, n must be a
  * multiple of 16 and k of 64; canonical copies.
  * Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_w4a16_repack(kiln_w4a16_layout layout, int64_t n, int64_t k, const uint8_t *weights,
                                        uint8_t *packed);
 
-/* The reverse of kiln_w4a16_repack, to the bit. */
+/* The exact reverse of kiln_w4a16_repack. Returns the same statuses. */
 KILN_API kiln_status kiln_w4a16_unpack(kiln_w4a16_layout layout, int64_t n, int64_t k, const uint8_t *packed,
                                        uint8_t *weights);
 
-/* The name of a layout, as "sm80_v1", to store with weights in a file. Static; NULL for an unknown layout. */
+/* The name of a layout, such as "sm80_v1", to store with weights in a file. In static storage; NULL for an unknown
+ * layout. */
 KILN_API const char *kiln_w4a16_layout_name(kiln_w4a16_layout layout);
 
-/* The layout of that name. Returns KILN_OK, or KILN_ERROR_INVALID_ARGUMENT with the names that this library knows: for
- * example for weights that were packed for a target or a version that it does not know. */
+/* The layout of that name. Returns KILN_OK, or KILN_ERROR_INVALID_ARGUMENT (with the known names in the error text),
+ * for example for weights that were packed for a target or version that this library does not know. */
 KILN_API kiln_status kiln_w4a16_layout_find(const char *name, kiln_w4a16_layout *out_layout);
 
 /* ---- From other systems ------------------------------------------------------------------------------------------ */
@@ -59,27 +60,28 @@ typedef enum kiln_w4a16_type { KILN_W4A16_F32, KILN_W4A16_F16, KILN_W4A16_BF16 }
 typedef struct kiln_w4a16_target {
     uint8_t *weights; /* [n, k / 2] */
     void *scales;     /* [n, k / group] */
-    void *zeros;      /* the same; not used by kiln_w4a16_from_q4_0 */
-    int64_t n;        /* at most 2^31 - 1, as k */
+    void *zeros;      /* [n, k / group]; not used by kiln_w4a16_from_q4_0 */
+    int64_t n;        /* n and k are at most 2^31 - 1 */
     int64_t k;
-    int64_t group; /* 32, 64, 128, 256 or k, as 0; divides k */
+    int64_t group; /* 32, 64, 128, 256 or k (0: k); divides k */
     int32_t type;  /* kiln_w4a16_type, of scales and zeros: they are rounded to it once, to nearest even */
     int32_t reserved;
 } kiln_w4a16_target;
 
 /* Converts a layer of AWQ (Lin et al., arXiv 2306.00978) in the format of AutoAWQ's GEMM kernels. qweight [k, n / 8] is
- * words of eight integers u from 0 to 15: bits 4 i to 4 i + 3 have column {0, 2, 4, 6, 1, 3, 5, 7}[i] of the eight.
- * qzeros [k / group, n / 8] has the same form, scales [k / group, n] are of scales_type. An element is
+ * words of eight integers u from 0 to 15: bits 4 i to 4 i + 3 hold column {0, 2, 4, 6, 1, 3, 5, 7}[i] of the eight.
+ * qzeros [k / group, n / 8] has the same form; scales [k / group, n] are of scales_type. An element is
  * (u - zero) * scale, so that q = u - 8 and zeros = (8 - zero) * scale. n must be a multiple of 8.
  * Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_w4a16_from_awq(const kiln_w4a16_target *target, const uint32_t *qweight,
                                          const uint32_t *qzeros, const void *scales, kiln_w4a16_type scales_type);
 
 /* Converts a layer of GPTQ (Frantar et al., arXiv 2210.17323) in AutoGPTQ's format "gptq". qweight [k / 8, n] is words
- * of eight integers along k: bits 4 i to 4 i + 3 have row i of the eight. qzeros [k / group, n / 8] is words along n,
- * of zeros less 1. scales [k / group, n] are of scales_type. Elements are those of AWQ. g_idx [k] has the group of each
- * row, NULL for k / group: any other order (desc_act) is refused with an error that names g_idx, since the columns of a
- * would have to be reordered. n and k must be multiples of 8. Returns KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
+ * of eight integers along k: bits 4 i to 4 i + 3 hold row i of the eight. qzeros [k / group, n / 8] is words along n,
+ * of zeros minus 1. scales [k / group, n] are of scales_type. An element is as for AWQ. g_idx [k] has the group of each
+ * row; NULL means row / group, in order: any other order (desc_act) is refused with an error that names g_idx, since
+ * the columns of a would have to be reordered. n and k must be multiples of 8. Returns KILN_OK or
+ * KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_w4a16_from_gptq(const kiln_w4a16_target *target, const uint32_t *qweight,
                                           const uint32_t *qzeros, const void *scales, kiln_w4a16_type scales_type,
                                           const int32_t *g_idx);

@@ -50,8 +50,7 @@ static inline kiln_status kiln__operator_require(kiln_stream *stream, unsigned o
 
 static inline kiln_status kiln__size_check(const char *name, const char *size, int64_t value, int64_t most) {
     KILN__REQUIRE(value >= 0, "%s: %s is %lld: must not be negative", name, size, (long long)value);
-    KILN__REQUIRE(value <= most, "%s: %s is %lld: is too large: at most %lld", name, size, (long long)value,
-                  (long long)most);
+    KILN__REQUIRE(value <= most, "%s: %s is %lld: must be at most %lld", name, size, (long long)value, (long long)most);
     return KILN_OK;
 }
 

@@ -43,7 +43,7 @@ static kiln_status check(const char *name, const kiln_w4a16_target *to, bool zer
     KILN__REQUIRE(to->k % 2 == 0, "%s: k is %lld: must be even", name, (long long)to->k);
     int64_t group = to->group ? to->group : to->k;
     KILN__REQUIRE(group == 32 || group == 64 || group == 128 || group == 256 || group == to->k,
-                  "%s: group is %lld: must be 32, 64, 128, 256 or k, as 0", name, (long long)group);
+                  "%s: group is %lld: must be 32, 64, 128, 256 or k (0: k)", name, (long long)group);
     KILN__REQUIRE(!to->k || to->k % group == 0, "%s: k is %lld: must be a multiple of group, %lld", name,
                   (long long)to->k, (long long)group);
     KILN__REQUIRE(is_type(to->type), "%s: type is %d: must be f32 (0), f16 (1) or bf16 (2)", name, to->type);
@@ -93,7 +93,7 @@ static const uint8_t awq_places[WORD] = {0, 4, 1, 5, 2, 6, 3, 7};
 kiln_status kiln_w4a16_from_awq(const kiln_w4a16_target *target, const uint32_t *qweight, const uint32_t *qzeros,
                                 const void *scales, kiln_w4a16_type scales_type) {
     int64_t group;
-    KILN__TRY(check_words("w4a16_from_awq", target, qweight, qzeros, scales, (int32_t)scales_type, &group));
+    KILN__TRY(check_words("kiln_w4a16_from_awq", target, qweight, qzeros, scales, (int32_t)scales_type, &group));
     const uint64_t n = (uint64_t)target->n, k_end = (uint64_t)target->k, words = n / WORD;
     const uint64_t groups = k_end ? k_end / (uint64_t)group : 0;
     for (uint64_t row = 0; row < n; row++) {
@@ -110,7 +110,7 @@ kiln_status kiln_w4a16_from_awq(const kiln_w4a16_target *target, const uint32_t 
 
 kiln_status kiln_w4a16_from_gptq(const kiln_w4a16_target *target, const uint32_t *qweight, const uint32_t *qzeros,
                                  const void *scales, kiln_w4a16_type scales_type, const int32_t *g_idx) {
-    static const char name[] = "w4a16_from_gptq";
+    static const char name[] = "kiln_w4a16_from_gptq";
     int64_t group;
     KILN__TRY(check_words(name, target, qweight, qzeros, scales, (int32_t)scales_type, &group));
     const uint64_t n = (uint64_t)target->n, k_end = (uint64_t)target->k, words = n / WORD;
@@ -157,9 +157,9 @@ static kiln_status from_blocks(const char *name, const kiln_w4a16_target *to, co
 }
 
 kiln_status kiln_w4a16_from_q4_0(const kiln_w4a16_target *target, const void *blocks) {
-    return from_blocks("w4a16_from_q4_0", target, blocks, false);
+    return from_blocks("kiln_w4a16_from_q4_0", target, blocks, false);
 }
 
 kiln_status kiln_w4a16_from_q4_1(const kiln_w4a16_target *target, const void *blocks) {
-    return from_blocks("w4a16_from_q4_1", target, blocks, true);
+    return from_blocks("kiln_w4a16_from_q4_1", target, blocks, true);
 }

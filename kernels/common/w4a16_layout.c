@@ -14,17 +14,16 @@ const char *kiln_w4a16_layout_name(kiln_w4a16_layout layout) {
 }
 
 kiln_status kiln_w4a16_layout_find(const char *name, kiln_w4a16_layout *out_layout) {
-    KILN__REQUIRE(out_layout, "w4a16_layout_find: out_layout is NULL");
+    KILN__REQUIRE(out_layout, "kiln_w4a16_layout_find: out_layout is NULL");
     *out_layout = KILN_W4A16_CANONICAL;
-    KILN__REQUIRE(name, "w4a16_layout_find: name is NULL");
+    KILN__REQUIRE(name, "kiln_w4a16_layout_find: name is NULL");
     for (uint32_t i = 0; i < LAYOUTS; i++) {
         if (strcmp(name, names[i]) != 0) continue;
         *out_layout = (kiln_w4a16_layout)i;
         return KILN_OK;
     }
     return kiln__fail(KILN_ERROR_INVALID_ARGUMENT,
-                      "w4a16_layout_find: name is \"%.32s\": must be canonical or sm80_v1, as this version has them",
-                      name);
+                      "kiln_w4a16_layout_find: name is \"%.32s\": must be canonical or sm80_v1", name);
 }
 
 static kiln_status check(const char *name, kiln_w4a16_layout layout, int64_t n, int64_t k, const void *from,
@@ -52,7 +51,7 @@ static uint64_t place_of(uint64_t row, uint64_t depth, uint32_t lane, uint32_t w
 }
 
 kiln_status kiln_w4a16_repack(kiln_w4a16_layout layout, int64_t n, int64_t k, const uint8_t *weights, uint8_t *packed) {
-    KILN__TRY(check("w4a16_repack", layout, n, k, weights, packed));
+    KILN__TRY(check("kiln_w4a16_repack", layout, n, k, weights, packed));
     if (layout == KILN_W4A16_CANONICAL) {
         memcpy(packed, weights, (size_t)n * (size_t)k / 2);
         return KILN_OK;
@@ -74,7 +73,7 @@ kiln_status kiln_w4a16_repack(kiln_w4a16_layout layout, int64_t n, int64_t k, co
 }
 
 kiln_status kiln_w4a16_unpack(kiln_w4a16_layout layout, int64_t n, int64_t k, const uint8_t *packed, uint8_t *weights) {
-    KILN__TRY(check("w4a16_unpack", layout, n, k, packed, weights));
+    KILN__TRY(check("kiln_w4a16_unpack", layout, n, k, packed, weights));
     if (layout == KILN_W4A16_CANONICAL) {
         memcpy(weights, packed, (size_t)n * (size_t)k / 2);
         return KILN_OK;

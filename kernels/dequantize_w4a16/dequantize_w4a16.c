@@ -16,7 +16,7 @@ static kiln_status dequantize_w4a16(kiln_stream *stream, const kiln_dequantize_w
     KILN__TRY(kiln__size_check(name, "k", k, INT32_MAX));
     KILN__REQUIRE(k % 2 == 0, "%s: k is %lld: must be even", name, (long long)k);
     KILN__REQUIRE(group == 0 || group == 32 || group == 64 || group == 128 || group == 256 || group == k,
-                  "%s: group is %lld: must be 32, 64, 128, 256 or k, as 0", name, (long long)group);
+                  "%s: group is %lld: must be 32, 64, 128, 256 or k (0: k)", name, (long long)group);
     KILN__REQUIRE(group == 0 || k % group == 0, "%s: k is %lld: must be a multiple of group, %lld", name, (long long)k,
                   (long long)group);
     KILN__REQUIRE((uint32_t)params->scale_layout <= KILN_W4A16_SCALES_K_N,

@@ -20,7 +20,7 @@ static kiln_status check_sizes(const char *name, const kiln_gemm_w4a16_params *p
     int64_t k = params->k, group = params->group;
     KILN__REQUIRE(k % 2 == 0, "%s: k is %lld: must be even", name, (long long)k);
     KILN__REQUIRE(group == 0 || group == 32 || group == 64 || group == 128 || group == 256 || group == k,
-                  "%s: group is %lld: must be 32, 64, 128, 256 or k, as 0", name, (long long)group);
+                  "%s: group is %lld: must be 32, 64, 128, 256 or k (0: k)", name, (long long)group);
     KILN__REQUIRE(group == 0 || k % group == 0, "%s: k is %lld: must be a multiple of group, %lld", name, (long long)k,
                   (long long)group);
     return KILN_OK;
@@ -348,9 +348,9 @@ static kiln_status gemm_w4a16_workspace_size(kiln_stream *stream, const kiln_gem
 
 kiln_status kiln_w4a16_layout_of(kiln_stream *stream, kiln_w4a16_layout *out_layout) {
     const kiln_module *module;
-    KILN__REQUIRE(out_layout, "w4a16_layout_of: out_layout is NULL");
+    KILN__REQUIRE(out_layout, "kiln_w4a16_layout_of: out_layout is NULL");
     *out_layout = KILN_W4A16_CANONICAL;
-    KILN__TRY(kiln__stream_check("w4a16_layout_of", stream));
+    KILN__TRY(kiln__stream_check("kiln_w4a16_layout_of", stream));
     KILN__TRY(
         kiln__operator_require(stream, KILN__OPERATOR_gemm_w4a16, KILN__PART_f16, &kiln__bundle_gemm_w4a16, &module));
     if (takes_packed(module)) *out_layout = KILN_W4A16_SM80_V1;

@@ -51,7 +51,7 @@ static kiln_status read_codes(const char *name, const kiln_mha_paged_params *par
     KILN__TRY(kiln__size_check(name, "cache_scales", params->cache_scales, 1 << 16));
     p->args.codes = params->cache_type == KILN_CACHE_E4M3;
     KILN__REQUIRE(params->cache_scales == 0 || params->cache_scales == 1 || params->cache_scales == params->kv_heads,
-                  "%s: cache_scales is %lld: must be 1, as 0, or kv_heads, which is %lld", name,
+                  "%s: cache_scales is %lld: must be 1 (0: 1) or kv_heads, which is %lld", name,
                   (long long)params->cache_scales, (long long)params->kv_heads);
     if (!p->args.codes) p->args.k_scale = p->args.v_scale = NULL;
     p->args.cache_scales = params->cache_scales ? (uint32_t)params->cache_scales : 1;

@@ -13,7 +13,7 @@ enum {
 /* Checks the table of cosines and sines, and resolves its stride where that is 0. */
 static kiln_status table_check(const char *name, const kiln_rope_params *params, unsigned size_log2, int64_t *stride) {
     KILN__TRY(kiln__size_check(name, "table_rows", params->table_rows, INT64_MAX >> 8));
-    KILN__REQUIRE(params->cosines && params->sines, "%s: %s is NULL: must be frequencies, or cosines and sines", name,
+    KILN__REQUIRE(params->cosines && params->sines, "%s: %s is NULL: give frequencies, or cosines and sines", name,
                   params->cosines ? "sines"
                   : params->sines ? "cosines"
                                   : "frequencies");

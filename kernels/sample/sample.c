@@ -19,7 +19,7 @@ KILN__HOST_SIDE kiln_status sample(kiln_stream *stream, const kiln_sample_params
     KILN__PARAMS(name, params, params_size, &copy);
     int64_t rows = params->rows, cols = params->cols;
     KILN__TRY(kiln__sizes_check(name, stream, rows, cols));
-    KILN__REQUIRE(cols <= COLS_MOST, "%s: cols is %lld: is too large: at most %d", name, (long long)cols, COLS_MOST);
+    KILN__REQUIRE(cols <= COLS_MOST, "%s: cols is %lld: must be at most %d", name, (long long)cols, COLS_MOST);
     KILN__REQUIRE(params->top_k >= 0, "%s: top_k is %lld: must not be negative", name, (long long)params->top_k);
     KILN__REQUIRE(params->temperature == 0.0f || (params->temperature >= 1e-6f && params->temperature <= 1e6f),
                   "%s: temperature is %g: must be 0 or from 1e-6 to 1e6", name, (double)params->temperature);

@@ -145,7 +145,7 @@ def layouts(folder):
     assert not np.array_equal(plain["x.weights"], packed["x.weights"])
     np.testing.assert_array_equal(kiln.convert.unpack("sm80_v1", packed["x.weights"]), plain["x.weights"])
     save(folder / "model.safetensors", Layer(8, 128, 64).awq("y"))
-    refused(ValueError, "y: w4a16_repack: n is 8", lambda: converted(
+    refused(ValueError, "y: kiln_w4a16_repack: n is 8", lambda: converted(
         folder, folder / "model.safetensors", layout="sm80_v1"))
     refused(ValueError, "layout is 'sm7': must be one of canonical", lambda: converted(folder, folder, layout="sm7"))
     refused(ValueError, "dtype is 'f8': must be one of f16", lambda: converted(folder, folder, dtype="f8"))
@@ -162,7 +162,7 @@ def wrong_checkpoints(folder):
         refused(ValueError, text, lambda: converted(folder, file))
 
     gptq, awq = Layer().gptq("x"), Layer().awq("x")
-    given("x: w4a16_from_gptq: g_idx", gptq | {"x.g_idx": gptq["x.g_idx"][::-1].copy()})
+    given("x: kiln_w4a16_from_gptq: g_idx", gptq | {"x.g_idx": gptq["x.g_idx"][::-1].copy()})
     given("x: g_idx is int32 [3]", gptq | {"x.g_idx": np.zeros(3, np.int32)})
     given("x.qweight is of 8 bits: must be of 4", gptq | {"x.qzeros": np.zeros((2, 12), np.int32)})
     given("x.qweight is of 3 bits: must be of 4", {

@@ -11,7 +11,7 @@ the_cpu_is_opened() {
 }
 
 left() { # BACKEND REASON
-    grep -E "^  $1: left, $2" <<<"$info" || { echo "$info"; return 1; }
+    grep -E "^  $1: skipped, $2" <<<"$info" || { echo "$info"; return 1; }
 }
 
 has_library() {

@@ -43,8 +43,8 @@ static void the_default_falls_back_and_says_why(void **state) {
     const char *why = kiln_device_selection_log(device);
     assert_non_null(strstr(why, "chosen"));
     if (info.backend == KILN_BACKEND_CPU) {
-        assert_non_null(strstr(why, "cuda: left, "));
-        assert_non_null(strstr(why, "rocm: left, "));
+        assert_non_null(strstr(why, "cuda: skipped, "));
+        assert_non_null(strstr(why, "rocm: skipped, "));
     }
     kiln_device_close(device);
     assert_string_equal(kiln_device_selection_log(NULL), "");
@@ -60,8 +60,8 @@ static void a_required_gpu_is_not_replaced_by_the_cpu(void **state) {
     kiln_device_options options = {.require_gpu = 1};
     assert_int_equal(kiln_device_open(&options, &device), KILN_ERROR_NO_DRIVER);
     assert_null(device);
-    assert_non_null(strstr(kiln_last_error(), "cuda: left, "));
-    assert_non_null(strstr(kiln_last_error(), "rocm: left, "));
+    assert_non_null(strstr(kiln_last_error(), "cuda: skipped, "));
+    assert_non_null(strstr(kiln_last_error(), "rocm: skipped, "));
     assert_non_null(strstr(kiln_last_error(), "a GPU is required"));
 }
 

@@ -11,12 +11,13 @@ extern "C" {
 /* ---- kv_store: writes the keys and values of tokens into slots of a cache ---------------------------------------- */
 
 typedef struct kiln_kv_store_params {
-    void *key_cache;          /* [capacity, cols]: a paged cache is [blocks * block size, kv heads * head_dim] */
+    void *key_cache;          /* [capacity, cols]: for a paged cache, capacity is blocks * block_size and cols is
+                               * kv_heads * head_dim; the slot of a token is block * block_size + offset */
     void *value_cache;        /* [capacity, cols] */
     const void *key;          /* [tokens, cols] */
     const void *value;        /* [tokens, cols] */
-    const void *slot_mapping; /* [tokens], of index_type: row of the caches; a token whose slot is outside them, such
-                               * as -1, is skipped */
+    const void *slot_mapping; /* [tokens], of index_type: the row of the caches that each token goes to. A token whose
+                               * slot is outside them, such as -1, is skipped */
     int64_t tokens;
     int64_t cols;
     int64_t capacity;
@@ -26,19 +27,18 @@ typedef struct kiln_kv_store_params {
     int64_t value_cache_stride; /* 0: cols */
     int32_t index_type;         /* kiln_index_type of slot_mapping */
     int32_t cache_type;         /* kiln_cache_type of the caches */
-    const float *k_scale;       /* [cache_scales], of the device: what key's numbers are codes times; NULL: 1. Not read
-                                 * with KILN_CACHE_OF_PRECISION */
-    const float *v_scale;       /* [cache_scales]: the same of value */
-    int64_t cache_scales;       /* 0 or 1: one for all of a token; more: one for each cols / cache_scales columns, that
-                                 * is for each kv head. Must divide cols */
+    const float *k_scale;       /* [cache_scales]: key = code * k_scale; NULL: 1. Used with KILN_CACHE_E4M3 only */
+    const float *v_scale;       /* [cache_scales]: the same for value */
+    int64_t cache_scales;       /* 1 (0: 1): one scale for all columns; kv_heads: one for each kv head, which is
+                                 * cols / cache_scales columns. Must divide cols */
 } kiln_kv_store_params;
 
 /* Rows are copied bit for bit; other rows of the caches are left unchanged. If two tokens have the same slot, either
  * may end up in it.
  *
- * A cache of E4M3 gets the codes of x * (1 / scale), rounded to nearest even, as kiln_quantize_fp8 has them for a given
- * scale: what is beyond 448, infinities too, becomes 448 with its sign, NaN becomes 0x7f. A scale that is no positive
- * normal number counts as 1. The codes are the same on every device. */
+ * In a cache of E4M3 the codes are x * (1 / scale), rounded to nearest even, as kiln_quantize_fp8 computes them for a
+ * given scale: magnitudes above 448, infinities included, become 448 with their sign, and NaN becomes 0x7f. A scale
+ * that is not a positive normal number counts as 1. The codes are the same on every device. */
 KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
@@ -53,8 +53,9 @@ typedef struct kiln_kv_copy_blocks_params {
     int64_t blocks;
     int64_t cols;
     int32_t index_type; /* kiln_index_type of pairs */
-    int32_t cache_type; /* kiln_cache_type of the caches. Codes are moved as elements of the precision: cols and the
-                         * caches' addresses must be multiples of its size, 4 of f32, 2 of the others */
+    int32_t
+        cache_type; /* kiln_cache_type of the caches. Codes are moved in units of the precision's elements: cols
+                     * and the caches' addresses must be multiples of their size, 4 for f32 and 2 for f16 and bf16 */
 } kiln_kv_copy_blocks_params;
 
 /* Copy-on-write of paged caches (Kwon et al., arXiv 2309.06180): a sequence that is about to write into a block shared
@@ -80,15 +81,15 @@ typedef struct kiln_kv_compact_params {
     int64_t key_cache_stride;   /* 0: cols */
     int64_t value_cache_stride; /* 0: cols */
     int32_t index_type;         /* kiln_index_type of slot_mapping */
-    int32_t cache_type;         /* kiln_cache_type of the caches. Codes are moved as elements of the precision: cols,
-                                 * the strides and the caches' addresses must be multiples of its size, 4 of f32, 2 of
-                                 * the others */
+    int32_t cache_type;         /* kiln_cache_type of the caches. Codes are moved in units of the precision's elements:
+                                 * cols, the strides and the caches' addresses must be multiples of their size, 4 for
+                                 * f32 and 2 for f16 and bf16 */
 } kiln_kv_compact_params;
 
-/* For each sequence and each i below its accepted, the rows of node path[i] are copied, bit for bit, to those of node
- * i. The accepted tokens are then where the next tokens of the sequence belong, and kiln_blocks_truncate removes the
- * rest. Nodes and slots that do not exist are skipped. The slots of one call must differ. <kiln/tree.h> makes trees and
- * finds paths. */
+/* For each sequence and each i below its accepted, the cache rows of node path[i] are copied, bit for bit, to those of
+ * node i. The accepted tokens are then where the next tokens of the sequence belong, and kiln_blocks_truncate removes
+ * the rest. Nodes and slots that do not exist are skipped. The slots of one call must differ. <kiln/tree.h> makes trees
+ * and finds paths. */
 KILN_OPERATOR_FUNCTION(kv_compact_f32, kiln_kv_compact_params)
 KILN_OPERATOR_FUNCTION(kv_compact_f16, kiln_kv_compact_params)
 KILN_OPERATOR_FUNCTION(kv_compact_bf16, kiln_kv_compact_params)

@@ -13,19 +13,19 @@ extern "C" {
 typedef enum kiln_conv_activation { KILN_CONV_NONE, KILN_CONV_SILU } kiln_conv_activation;
 
 typedef struct kiln_causal_conv1d_params {
-    void *y;                      /* [tokens, channels]. May be residual */
-    void *final_states;           /* [states, history, channels]: what the next call takes as initial_states; may be the
-                                   * same tensor; NULL: not wanted */
-    const void *x;                /* [tokens, channels]: all sequences', one behind the other */
-    const void *weight;           /* [width, channels]: the last row is of the token itself. A checkpoint of PyTorch's
-                                   * Conv1d has the transpose */
-    const void *bias;             /* [channels]; NULL: 0 */
-    const void *residual;         /* [tokens, channels]: is added at the end; NULL: 0 */
-    const void *initial_states;   /* [states, history, channels]: x before each sequence, the last row last; NULL: 0 */
-    const int32_t *cu_seqlens;    /* [batch + 1]: where each sequence begins, and the end of the last; NULL: all have
-                                   * tokens / batch */
-    const int32_t *state_indices; /* [batch]: which of the states is each sequence's; NULL: that of its number. One
-                                   * that there is not, such as -1, is zeros and is not written */
+    void *y;              /* [tokens, channels]. May be residual */
+    void *final_states;   /* [states, history, channels]: what the next call takes as initial_states; may be the
+                           * same tensor; NULL: not wanted */
+    const void *x;        /* [tokens, channels]: of all sequences, one after the other */
+    const void *weight;   /* [width, channels]: the last row multiplies the token itself. A checkpoint of PyTorch's
+                           * Conv1d has the transpose */
+    const void *bias;     /* [channels]; NULL: 0 */
+    const void *residual; /* [tokens, channels]: added after the activation; NULL: 0 */
+    const void *initial_states; /* [states, history, channels]: x before each sequence, the last row last; NULL: 0 */
+    const int32_t *cu_seqlens;  /* [batch + 1], from 0: the row at which each sequence begins, and the end of the last;
+                                 * NULL: tokens / batch rows each */
+    const int32_t *state_indices; /* [batch]: which state each sequence uses; NULL: its own number. A state that does
+                                   * not exist, such as -1, reads as zeros and is not written */
     int64_t tokens;               /* at most 2^31 - 1 */
     int64_t channels;
     int64_t batch;           /* 0: 1 */
@@ -41,13 +41,13 @@ typedef struct kiln_causal_conv1d_params {
 } kiln_causal_conv1d_params;
 
 /* y[t, c] = activation(bias[c] + the sum over k of weight[k, c] x[t - (width - 1 - k) dilation, c]) + residual[t, c],
- * the sum from the first k on, t within its sequence: Mamba's short convolution (Gu and Dao, arXiv 2312.00752), and
- * Engram's with a dilation. What x has before a sequence is taken from initial_states. Rows of y that cu_seqlens gives
- * to no sequence are not written.
+ * the sum in ascending order of k, t within its sequence: Mamba's short convolution (Gu and Dao, arXiv 2312.00752), and
+ * Engram's with a dilation. x before the beginning of a sequence comes from initial_states. Rows of y that belong to no
+ * sequence are not written.
  *
- * Decoding continues a sequence: with the states of what came before, tokens have the result that they would have in
- * the whole sequence. Sequences' states must differ. final_states are copied bit for bit from x and initial_states;
- * they take a second launch, but not where each sequence has one token and cu_seqlens is NULL. */
+ * Decoding continues a sequence: given the states of the tokens before, tokens have the results that they would have in
+ * the whole sequence. No two sequences may use the same state. final_states are copied bit for bit from x and
+ * initial_states; they take a second launch, unless each sequence has one token and cu_seqlens is NULL. */
 KILN_OPERATOR_FUNCTION(causal_conv1d_f32, kiln_causal_conv1d_params)
 KILN_OPERATOR_FUNCTION(causal_conv1d_f16, kiln_causal_conv1d_params)
 KILN_OPERATOR_FUNCTION(causal_conv1d_bf16, kiln_causal_conv1d_params)

@@ -1,5 +1,5 @@
 /* Conditional memory by n-grams (Cheng et al., Conditional Memory via Scalable Lookup, arXiv 2601.07372): Engram's hash
- * and gate. Between them stands kiln_embedding, behind them kiln_causal_conv1d; docs/engram.md puts a layer together.
+ * and gate. kiln_embedding goes between them and kiln_causal_conv1d after them; docs/engram.md puts a layer together.
  * ops.h has the rules for every operator. */
 #ifndef KILN_OPS_ENGRAM_H
 #define KILN_OPS_ENGRAM_H
@@ -13,42 +13,42 @@ extern "C" {
 /* ---- engram_hash: the rows of Engram's tables that tokens and those before them hash to ------------------------- */
 
 typedef struct kiln_engram_hash_params {
-    int64_t *rows;              /* [layers, tokens, orders, heads]: ids for kiln_embedding, of KILN_INDEX_I64 */
-    const void *ids;            /* [tokens], of index_type: all sequences', one behind the other */
-    const void *history;        /* [batch, orders], of index_type: the ids before each sequence's first, the last of
-                                 * them last; NULL: pad_id */
-    const int32_t *cu_seqlens;  /* [batch + 1]: where each sequence begins, and the end of the last; NULL: all have
-                                 * tokens / batch */
-    const int32_t *lookup;      /* [vocabulary]: the id that stands for each; NULL: itself */
+    int64_t *rows;             /* [layers, tokens, orders, heads]: ids for kiln_embedding, of KILN_INDEX_I64 */
+    const void *ids;           /* [tokens], of index_type: of all sequences, one after the other */
+    const void *history;       /* [batch, orders], of index_type: the ids before each sequence's first one, in order;
+                                * NULL: pad_id */
+    const int32_t *cu_seqlens; /* [batch + 1], from 0: the token at which each sequence begins, and the end of the last;
+                                * NULL: tokens / batch tokens each */
+    const int32_t *lookup;     /* [vocabulary]: the id by which each id is replaced; NULL: none is */
     const int64_t *multipliers; /* [layers, orders + 1] */
-    const int64_t *primes;      /* [layers, orders, heads]: rows of each head's table */
-    const int64_t *offsets;     /* [layers, orders, heads]: where that begins in the layer's; NULL: 0 */
+    const int64_t *primes;      /* [layers, orders, heads]: the number of rows of each head's table */
+    const int64_t *offsets;     /* [layers, orders, heads]: the row of the layer's table at which it begins; NULL: 0 */
     int64_t tokens;             /* at most 2^31 - 1 */
     int64_t batch;              /* 0: 1 */
     int64_t layers;             /* at most 32768 */
     int64_t orders;             /* n-grams of 2 to orders + 1 tokens; orders * heads is at most 256 */
     int64_t heads;              /* of each order */
     int64_t vocabulary;         /* at most 2^31 - 1 */
-    int64_t pad_id;             /* what stands before a sequence; looked up as ids are */
+    int64_t pad_id;             /* the id before a sequence's beginning; replaced by lookup like any other */
     int32_t index_type;         /* kiln_index_type of ids and history */
     int32_t reserved;           /* must be 0 */
 } kiln_engram_hash_params;
 
 /* rows = offsets + mix modulo primes, where the mix of an n-gram is the exclusive or of multipliers[k] times the id k
- * tokens before, k from 0 to n - 1: integers of 64 bits, the same on every device. A product beyond 64 bits loses what
- * is beyond, as NumPy's and PyTorch's do, and a mix that is thereby negative has a modulus from 0 to the prime less 1,
- * as theirs has. An id that lookup does not have, such as a negative one, stays as it is. A prime below 1, and a token
- * that cu_seqlens gives to no sequence, have row -1, for which kiln_embedding gives zeros.
+ * tokens before, for k from 0 to n - 1, in 64-bit integers that wrap around, as in NumPy and PyTorch; the modulus of a
+ * negative mix is from 0 to prime - 1, as there. An id outside lookup, such as a negative one, is not replaced. If a
+ * prime is below 1, or if a token belongs to no sequence, the row is -1, for which kiln_embedding gives zeros.
  *
- * Decoding continues a sequence: with the last ids of what was hashed before as its history, tokens have the rows that
- * they would have in the whole sequence. The history of one that is shorter has pad_id in front.
+ * Decoding continues a sequence: given the last ids before them as history, tokens have the rows that they would have
+ * in the whole sequence. A history that is shorter begins with pad_id.
  *
- * No tensor is of the function's precision: the three compute the same. */
+ * No tensor has the function's precision: the three functions compute the same. */
 KILN_OPERATOR_FUNCTION(engram_hash_f32, kiln_engram_hash_params)
 KILN_OPERATOR_FUNCTION(engram_hash_f16, kiln_engram_hash_params)
 KILN_OPERATOR_FUNCTION(engram_hash_bf16, kiln_engram_hash_params)
 
-/* ---- engram_gate: how much of what the tables gave goes into the hidden state ------------------------------------ */
+/* ---- engram_gate: how much of the looked-up embeddings goes into the hidden state
+ * ------------------------------------ */
 
 typedef struct kiln_engram_gate_params {
     void *y;                  /* [tokens, groups, cols] */
@@ -62,10 +62,10 @@ typedef struct kiln_engram_gate_params {
     int64_t tokens;
     int64_t groups; /* hyper-connections */
     int64_t cols;
-    int64_t y_stride;      /* from token to token; 0: groups * cols */
+    int64_t y_stride;      /* elements between tokens; 0: groups * cols */
     int64_t normed_stride; /* 0: groups * cols */
-    int64_t key_stride;    /* 0: groups * cols; what it has beyond them, as behind a product with Wk and Wv in one
-                            * matrix, is value's */
+    int64_t key_stride;    /* 0: groups * cols; more if key and value come from one product with Wk and Wv in one
+                            * matrix */
     int64_t query_stride;  /* 0: groups * cols */
     int64_t value_stride;  /* 0: cols */
     float eps;             /* of key's norm and query's; 0: 1e-6 */

@@ -1,11 +1,10 @@
-/* Operators that quantise their result, of which nothing else is stored: what serving launches before its products of
- * codes. ops.h has the rules for every operator.
+/* Operators that quantise their result and store nothing else of it: the inputs of gemm_fp8, gemm_int8 and gemm_nvfp4
+ * in serving. ops.h has the rules for every operator.
  *
- * The result r, in f32 as it is before an operator without codes would round and store it, becomes codes and scales by
- * the formulas of quantize_fp8, quantize_int8 and quantize_nvfp4 (quantize.h), special values included. So from f32
- * these operators give what the pair of the operator and the quantising one gives, and from 16 bits what that pair
- * would give if the tensor between them were f32; but the operators without codes have hardware's functions and sum in
- * an order of their own, and so may differ from these in the last bits of r.
+ * The result r, in f32 before any rounding to the precision, is quantised by the formulas of quantize_fp8,
+ * quantize_int8 and quantize_nvfp4 (quantize.h), special values included. So these operators give what rmsnorm or
+ * silu_mul followed by the quantising operator gives, with the tensor between them in f32. But those operators use the
+ * hardware's approximations and sum in an order of their own, so they may differ from these in the last bits of r.
  *
  * Here every operation is defined to the bit: codes and scales are the same bits on every device that has fused
  * multiply-add (all but x86-64-v2, whose r differs in the last bits), whatever the alignment. */
@@ -30,14 +29,14 @@ typedef struct kiln_rmsnorm_fp8_params {
     const void *weight;   /* [cols]; NULL: 1 */
     int64_t rows;
     int64_t cols;            /* at most 2^31 - 2^13 */
-    int64_t scale_cols;      /* 1, which is also what 0 means: a scale for each row; or cols / 128, rounded up */
+    int64_t scale_cols;      /* 1 (0: 1): a scale for each row; or cols / 128, rounded up */
     int64_t codes_stride;    /* 0: cols */
     int64_t sum_stride;      /* 0: cols; must be 0 without sum */
     int64_t x_stride;        /* 0: cols */
     int64_t residual_stride; /* 0: cols; must be 0 without residual */
-    float smax;              /* what the greatest magnitude becomes: from 1 to 448; 0: 448 */
+    float smax;              /* the magnitude to which the greatest one is scaled: from 1 to 448; 0: 448 */
     float eps;               /* 0: 1e-6; else from 1e-30 to 1e30 */
-    float static_scale;      /* of all elements, a normal number; 0: amax / smax */
+    float static_scale;      /* one scale for all elements, a normal number; 0: amax / smax for each group */
     int32_t reserved;        /* must be 0 */
 } kiln_rmsnorm_fp8_params;
 
@@ -45,8 +44,8 @@ typedef struct kiln_rmsnorm_fp8_params {
  * scales are those of r.
  *
  * s is not rounded to the precision before it is normalised; sum is. The squares of each 8 columns are added by halves:
- * those of columns i and i + 4, then sums i and i + 2, then both. Eights go to 16 sums in turn (rows of up to 128
- * columns), 32 (up to 512) or 256, which are added pairwise within 32, and those of 32 in their order. 1 / sqrt is two
+ * those of columns i and i + 4, then sums i and i + 2, then both. The results go in turn to 16 sums (rows of up to 128
+ * columns), 32 (up to 512) or 256, which are added pairwise within each 32, and those results in order. 1 / sqrt is two
  * cubic steps of Newton's method, with a relative error of 7.5e-8. */
 KILN_OPERATOR_FUNCTION(rmsnorm_fp8_f32, kiln_rmsnorm_fp8_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_fp8_f16, kiln_rmsnorm_fp8_params)
@@ -63,14 +62,14 @@ typedef struct kiln_rmsnorm_int8_params {
     const void *weight;   /* [cols]; NULL: 1 */
     int64_t rows;
     int64_t cols;            /* at most 2^31 - 2^13 */
-    int64_t scale_cols;      /* 1, which is also what 0 means: a scale for each row; or cols / 128, rounded up */
+    int64_t scale_cols;      /* 1 (0: 1): a scale for each row; or cols / 128, rounded up */
     int64_t codes_stride;    /* 0: cols */
     int64_t sum_stride;      /* 0: cols; must be 0 without sum */
     int64_t x_stride;        /* 0: cols */
     int64_t residual_stride; /* 0: cols; must be 0 without residual */
-    float smax;              /* what the greatest magnitude becomes: from 1 to 127; 0: 127 */
+    float smax;              /* the magnitude to which the greatest one is scaled: from 1 to 127; 0: 127 */
     float eps;               /* 0: 1e-6; else from 1e-30 to 1e30 */
-    float static_scale;      /* of all elements, a normal number; 0: amax / smax */
+    float static_scale;      /* one scale for all elements, a normal number; 0: amax / smax for each group */
     int32_t reserved;        /* must be 0 */
 } kiln_rmsnorm_int8_params;
 
@@ -91,8 +90,8 @@ typedef struct kiln_rmsnorm_nvfp4_params {
     const void *weight;   /* [cols]; NULL: 1 */
     int64_t rows;
     int64_t cols;            /* at most 2^31 - 2^13 */
-    int64_t scale_rows;      /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
-    int64_t scale_cols;      /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t scale_rows;      /* at least rows; with KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;      /* at least cols / 16 rounded up; with KILN_SCALES_128X4 a multiple of 4 */
     int64_t codes_stride;    /* in bytes; 0: 8 * scale_cols */
     int64_t sum_stride;      /* 0: cols; must be 0 without sum */
     int64_t x_stride;        /* 0: cols */
@@ -117,13 +116,13 @@ typedef struct kiln_silu_mul_fp8_params {
     const void *up;   /* [rows, cols] or NULL */
     int64_t rows;
     int64_t cols;         /* of codes; at most 2^31 - 2^13 */
-    int64_t scale_cols;   /* 1, which is also what 0 means: a scale for each row; or cols / 128, rounded up */
+    int64_t scale_cols;   /* 1 (0: 1): a scale for each row; or cols / 128, rounded up */
     int64_t codes_stride; /* 0: cols */
     int64_t gate_stride;  /* 0: packed */
     int64_t up_stride;    /* 0: cols; must be 0 if up is NULL */
-    float smax;           /* what the greatest magnitude becomes: from 1 to 448; 0: 448 */
+    float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 448; 0: 448 */
     int32_t activation;   /* kiln_glu */
-    float static_scale;   /* of all elements, a normal number; 0: amax / smax */
+    float static_scale;   /* one scale for all elements, a normal number; 0: amax / smax for each group */
     int32_t reserved;     /* must be 0 */
 } kiln_silu_mul_fp8_params;
 
@@ -143,13 +142,13 @@ typedef struct kiln_silu_mul_int8_params {
     const void *up;   /* [rows, cols] or NULL */
     int64_t rows;
     int64_t cols;         /* of codes; at most 2^31 - 2^13 */
-    int64_t scale_cols;   /* 1, which is also what 0 means: a scale for each row; or cols / 128, rounded up */
+    int64_t scale_cols;   /* 1 (0: 1): a scale for each row; or cols / 128, rounded up */
     int64_t codes_stride; /* 0: cols */
     int64_t gate_stride;  /* 0: packed */
     int64_t up_stride;    /* 0: cols; must be 0 if up is NULL */
-    float smax;           /* what the greatest magnitude becomes: from 1 to 127; 0: 127 */
+    float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 127; 0: 127 */
     int32_t activation;   /* kiln_glu */
-    float static_scale;   /* of all elements, a normal number; 0: amax / smax */
+    float static_scale;   /* one scale for all elements, a normal number; 0: amax / smax for each group */
     int32_t reserved;     /* must be 0 */
 } kiln_silu_mul_int8_params;
 
@@ -168,8 +167,8 @@ typedef struct kiln_silu_mul_nvfp4_params {
     const void *up;      /* [rows, cols] or NULL */
     int64_t rows;
     int64_t cols;         /* of the result; at most 2^31 - 2^13 */
-    int64_t scale_rows;   /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
-    int64_t scale_cols;   /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t scale_rows;   /* at least rows; with KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;   /* at least cols / 16 rounded up; with KILN_SCALES_128X4 a multiple of 4 */
     int64_t codes_stride; /* in bytes; 0: 8 * scale_cols */
     int64_t gate_stride;  /* 0: packed */
     int64_t up_stride;    /* 0: cols; must be 0 if up is NULL */

@@ -29,17 +29,17 @@ typedef enum kiln_gemm_tile {
     KILN_GEMM_TILE_MEDIUM,   /* on sm_90 128 x 128; other images have none and use the portable tile */
 } kiln_gemm_tile;
 
-/* What gemm may do for speed, where the device has instructions for it. */
+/* What gemm may trade for speed, if the device has the instructions. */
 typedef enum kiln_gemm_compute {
-    KILN_GEMM_COMPUTE_F32,  /* nothing: products of f32, in f32 arithmetic */
+    KILN_GEMM_COMPUTE_F32,  /* nothing: f32 factors are multiplied in f32 */
     KILN_GEMM_COMPUTE_TF32, /* gemm_f32: round factors to TF32, 10 bits of fraction, where the image has matrix units */
     KILN_GEMM_COMPUTE_DOT,  /* gemm_f16 and gemm_bf16 on a CPU: sum by dot products of 16-bit numbers, see gemm_f32 */
 } kiln_gemm_compute;
 
-/* How gemm_fp8 adds up products where no scale is of 128 columns. */
+/* How gemm_fp8 adds up products if no scale is for 128 columns. */
 typedef enum kiln_gemm_accumulation {
-    KILN_GEMM_ACCUMULATION_TWO_LEVEL, /* sums of NVIDIA's matrix units are of 128 columns at most, added in f32 */
-    KILN_GEMM_ACCUMULATION_FAST,      /* they may be of all columns, where that is faster: see gemm_fp8 */
+    KILN_GEMM_ACCUMULATION_TWO_LEVEL, /* NVIDIA's matrix units sum at most 128 columns; these sums are added in f32 */
+    KILN_GEMM_ACCUMULATION_FAST,      /* they may sum all columns, where that is faster: see gemm_fp8 */
 } kiln_gemm_accumulation;
 
 typedef struct kiln_gemm_params {
@@ -48,7 +48,8 @@ typedef struct kiln_gemm_params {
     const void *b;    /* [batch, n, k]: the layout in which a linear layer stores its weights, [out, in] */
     const void *c;    /* [batch, m, n]; NULL: 0 */
     const void *bias; /* [n]; NULL: 0 */
-    int64_t batch;    /* 1 for a single product; batch, m, n and k are at most 2^31 - 1 */
+    int64_t
+        batch; /* 1 for a single product; as for any size, 0 computes nothing. batch, m, n and k are at most 2^31 - 1 */
     int64_t m;
     int64_t n;
     int64_t k;              /* 0: the product is 0, and a and b may be NULL */
@@ -56,28 +57,28 @@ typedef struct kiln_gemm_params {
     int64_t a_stride;       /* 0: k */
     int64_t b_stride;       /* 0: k */
     int64_t c_stride;       /* 0: n */
-    int64_t d_batch_stride; /* between matrices; 0: packed. At least a row: matrices may be interleaved */
-    int64_t a_batch_stride;
+    int64_t d_batch_stride; /* elements between matrices; 0: packed. At least a row: matrices may be interleaved */
+    int64_t a_batch_stride; /* this field and the next two: likewise */
     int64_t b_batch_stride;
     int64_t c_batch_stride;
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* 0, or at least kiln_gemm_<precision>_workspace_size() */
-    float scale;           /* finite; 0: 1. What BLAS calls alpha */
+    float scale;           /* BLAS's alpha; finite; 0: 1 */
     int32_t activation;    /* kiln_gemm_activation */
     int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
     int32_t compute;       /* kiln_gemm_compute; what is for another precision or device changes nothing */
 } kiln_gemm_params;
 
-/* Products are accumulated in f32, one by one or in the order of the chip's matrix units. By TF32 each factor is
- * rounded first, to nearest, with a relative error of 2^-11; sums remain f32. sm_80 and later have such matrix units,
- * which the kernels for few rows do without. For up to 8 rows of a there is a kernel that reads b only once; for up to
- * 16 if the image uses matrix units, the rows of a and b are aligned to 16 bytes and k is a multiple of 8. The matrix
- * units of gfx90a treat subnormal f16 and bf16 numbers as zeros.
+/* Products are accumulated in f32, one by one or in the order of the chip's matrix units. With TF32 each factor is
+ * first rounded to nearest, with a relative error of 2^-11; sums remain f32. sm_80 and later have matrix units for
+ * TF32; the kernels for few rows do not use them. For up to 8 rows of a there is a kernel that reads b only once; for
+ * up to 16 if the image uses matrix units, the rows of a and b are aligned to 16 bytes and k is a multiple of 8. The
+ * matrix units of gfx90a treat subnormal f16 and bf16 numbers as zeros.
  *
  * A CPU multiplies f16 and bf16 in f32 arithmetic, as every level does it, unless KILN_GEMM_COMPUTE_DOT asks for the
  * dot products that processors of level x86-64-v4 may have: of bf16 by AVX-512 BF16, or by AMX where the device was
  * opened with allow_amx; of f16 by AMX-FP16 alone. They add the products of even and of odd k, or of each pair of k, in
- * f32 and to the nearest, so that the last bits of a sum differ, and take subnormal bf16 numbers and sums for 0. */
+ * f32 and to nearest, so that the last bits of a sum differ, and treat subnormal bf16 numbers and sums as 0. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
@@ -100,13 +101,13 @@ typedef struct kiln_gemm_fp8_params {
     const float *a_scales; /* [a_scale_rows, a_scale_cols] */
     const float *b_scales; /* [b_scale_rows, b_scale_cols] */
     const void *bias;      /* [n], of the precision; NULL: 0 */
-    int64_t m;             /* at most 2^31 - 1, as n and k */
+    int64_t m;             /* m, n and k are at most 2^31 - 1 */
     int64_t n;
     int64_t k;             /* 0: the product is 0, and a, b and their scales may be NULL */
-    int64_t a_scale_rows;  /* 1, m / 128 rounded up, or m, as 0: how many rows share a scale */
-    int64_t a_scale_cols;  /* 1, as 0, or k / 128 rounded up: how many columns do */
-    int64_t b_scale_rows;  /* 1, n / 128 rounded up, or n, as 0 */
-    int64_t b_scale_cols;  /* 1, as 0, or k / 128 rounded up */
+    int64_t a_scale_rows;  /* 1, m / 128 rounded up, or m (0: m): determines how many rows share a scale */
+    int64_t a_scale_cols;  /* 1 (0: 1), or k / 128 rounded up: determines how many columns do */
+    int64_t b_scale_rows;  /* 1, n / 128 rounded up, or n (0: n) */
+    int64_t b_scale_cols;  /* 1 (0: 1), or k / 128 rounded up */
     int64_t d_stride;      /* 0: n */
     int64_t a_stride;      /* 0: k */
     int64_t b_stride;      /* 0: k */
@@ -119,25 +120,27 @@ typedef struct kiln_gemm_fp8_params {
 } kiln_gemm_fp8_params;
 
 /* The product of tensors that quantize_fp8 made: codes and scales are as it writes them, with the same numbers of
- * scales, so that a scale is of the tensor, of a row (a token of a, a channel of b), of a row's 128 columns or of a
- * block of 128 x 128. a and b need not have the same. With p the products of the codes of 128 columns of k, added up,
+ * scales. So there is a scale for the tensor, for each row (a token of a, a channel of b), for 128 columns of a row or
+ * for each block of 128 x 128; a and b may differ in this. With p the sum of the products of codes over a group of 128
+ * columns of k,
  *
  *     d = activation(scale * (the sum over k's groups of 128 of a_scale * b_scale * p) + bias)
  *
  * in f32, with one rounding to the precision at the end. p is added one by one, or as the chip's matrix units add it.
- * On NVIDIA each result of theirs is of 128 columns at most before f32 arithmetic takes it over (two-level
- * accumulation: what such units drop is a bias toward 0 that grows with k where all products have one sign). Fast
- * accumulation leaves that out on sm_90 where no scale is of 128 columns, and then errs by 7 % at k 4096 and 13 % at
- * 8192 of such products, and by 0.2 % of those of either sign (relative norms on an H100). AMD's units add in f32, over
- * all of k where no scale is of 128 columns; gfx942's take E4M3 FNUZ, which codes become exactly, those of gfx90a and
- * gfx11 f16, in which E4M3 is exact. A code that is NaN makes its row or column of d NaN. Up to 16 rows of a are done
- * by kernels that read b once, or twice where the image has no matrix units for them. */
+ * On NVIDIA, matrix units sum at most 128 columns before the result is added in f32 (two-level accumulation: these
+ * units truncate, which biases sums toward 0, the more the larger k is, if all products have one sign). Fast
+ * accumulation skips that on sm_90 if no scale is for 128 columns. Its error is then 7 % at k = 4096 and 13 % at
+ * k = 8192 if all products have one sign, and 0.2 % if signs are mixed (relative norms, measured on an H100). AMD's
+ * units add in f32, over all of k if no scale is for 128 columns; gfx942's take E4M3 FNUZ, to which codes convert
+ * exactly, and those of gfx90a and gfx11 take f16, in which E4M3 is exact. A code that is NaN makes its row or column
+ * of d NaN. For up to 16 rows of a there are kernels that read b once, or twice if the image has no matrix units for
+ * them. */
 KILN_OPERATOR_FUNCTION(gemm_fp8_f32, kiln_gemm_fp8_params)
 KILN_OPERATOR_FUNCTION(gemm_fp8_f16, kiln_gemm_fp8_params)
 KILN_OPERATOR_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)
 
-/* The bytes of workspace with which a long k is divided among blocks where d alone would occupy few of them, as gemm's:
- * 0 where that does not pay. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
+/* The bytes of workspace that let a long k be divided among several blocks, as for gemm; 0 where that does not pay.
+ * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
 KILN_WORKSPACE_FUNCTION(gemm_fp8_f32, kiln_gemm_fp8_params)
 KILN_WORKSPACE_FUNCTION(gemm_fp8_f16, kiln_gemm_fp8_params)
 KILN_WORKSPACE_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)
@@ -151,13 +154,13 @@ typedef struct kiln_gemm_int8_params {
     const float *a_scales; /* [a_scale_rows, a_scale_cols] */
     const float *b_scales; /* [b_scale_rows, b_scale_cols] */
     const void *bias;      /* [n], of the precision; NULL: 0 */
-    int64_t m;             /* at most 2^31 - 1, as n and k */
+    int64_t m;             /* m, n and k are at most 2^31 - 1 */
     int64_t n;
     int64_t k;             /* 0: the product is 0, and a, b and their scales may be NULL */
-    int64_t a_scale_rows;  /* 1, m / 128 rounded up, or m, as 0: how many rows share a scale */
-    int64_t a_scale_cols;  /* 1, as 0, or k / 128 rounded up: how many columns do */
-    int64_t b_scale_rows;  /* 1, n / 128 rounded up, or n, as 0 */
-    int64_t b_scale_cols;  /* 1, as 0, or k / 128 rounded up */
+    int64_t a_scale_rows;  /* 1, m / 128 rounded up, or m (0: m): determines how many rows share a scale */
+    int64_t a_scale_cols;  /* 1 (0: 1), or k / 128 rounded up: determines how many columns do */
+    int64_t b_scale_rows;  /* 1, n / 128 rounded up, or n (0: n) */
+    int64_t b_scale_cols;  /* 1 (0: 1), or k / 128 rounded up */
     int64_t d_stride;      /* 0: n */
     int64_t a_stride;      /* 0: k */
     int64_t b_stride;      /* 0: k */
@@ -169,14 +172,14 @@ typedef struct kiln_gemm_int8_params {
     int32_t reserved;      /* must be 0 */
 } kiln_gemm_int8_params;
 
-/* As gemm_fp8, of tensors that quantize_int8 made; -128 is a code as any other. Products of codes are added in int32,
- * exactly: those of 128 columns where a or b has scales for these or k is more than 2^16, else all of them (of a
- * block's part of k where it is divided), before they become f32 and are multiplied with the scales. */
+/* As gemm_fp8, for tensors that quantize_int8 made; -128 is a valid code. Products of codes are added exactly, in
+ * int32, over 128 columns if a or b has scales for these or k is more than 2^16, and otherwise over all of k, or over a
+ * block's part of it. The sums are then converted to f32 and multiplied by the scales. */
 KILN_OPERATOR_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
 KILN_OPERATOR_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
 KILN_OPERATOR_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
 
-/* As gemm_fp8's. */
+/* As for gemm_fp8. */
 KILN_WORKSPACE_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
 KILN_WORKSPACE_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
 KILN_WORKSPACE_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
@@ -187,21 +190,21 @@ typedef struct kiln_gemm_nvfp4_params {
     void *d;                 /* [m, n], of the precision */
     const uint8_t *a;        /* [m, 8 * a_scale_cols], two columns to a byte, the first of them in its low half */
     const uint8_t *b;        /* [n, 8 * b_scale_cols]: the weights of a linear layer as they are stored, [out, in] */
-    const uint8_t *a_scales; /* [a_scale_rows, a_scale_cols], OCP E4M3 on every device, its sign not read, in the order
-                                of a_scale_layout */
+    const uint8_t *a_scales; /* [a_scale_rows, a_scale_cols], OCP E4M3 on every device, without its sign, in the order
+                              * of a_scale_layout */
     const uint8_t *b_scales; /* [b_scale_rows, b_scale_cols] */
     const float *a_global_scale; /* [a_global_rows], decode scales */
     const float *b_global_scale; /* [b_global_rows] */
     const void *bias;            /* [n], of the precision; NULL: 0 */
-    int64_t m;                   /* at most 2^31 - 1, as n and k */
+    int64_t m;                   /* m, n and k are at most 2^31 - 1 */
     int64_t n;
     int64_t k;              /* 0: the product is 0, and a, b and all scales may be NULL */
-    int64_t a_scale_rows;   /* at least m, as 0; of KILN_SCALES_128X4 a multiple of 128 */
-    int64_t a_scale_cols;   /* at least k / 16 rounded up, as 0; of KILN_SCALES_128X4 a multiple of 4 */
-    int64_t b_scale_rows;   /* at least n, as 0; of KILN_SCALES_128X4 a multiple of 128 */
-    int64_t b_scale_cols;   /* at least k / 16 rounded up, as 0; of KILN_SCALES_128X4 a multiple of 4 */
-    int64_t a_global_rows;  /* 1, as 0: a global scale for the matrix; m: one for each row */
-    int64_t b_global_rows;  /* 1, as 0: a global scale for the matrix; n: one for each row */
+    int64_t a_scale_rows;   /* at least m (0: m); with KILN_SCALES_128X4 a multiple of 128 */
+    int64_t a_scale_cols;   /* at least k / 16 rounded up (0: that); with KILN_SCALES_128X4 a multiple of 4 */
+    int64_t b_scale_rows;   /* at least n (0: n); with KILN_SCALES_128X4 a multiple of 128 */
+    int64_t b_scale_cols;   /* at least k / 16 rounded up (0: that); with KILN_SCALES_128X4 a multiple of 4 */
+    int64_t a_global_rows;  /* 1 (0: 1): one global scale for the matrix; m: one for each row */
+    int64_t b_global_rows;  /* 1 (0: 1): one global scale for the matrix; n: one for each row */
     int64_t d_stride;       /* 0: n */
     int64_t a_stride;       /* in bytes; 0: 8 * a_scale_cols */
     int64_t b_stride;       /* in bytes; 0: 8 * b_scale_cols */
@@ -221,14 +224,14 @@ typedef struct kiln_gemm_nvfp4_params {
  *     d = activation(scale * ((the sum over k of a * b) * a_global_scale * b_global_scale) + bias)
  *
  * in f32, with one rounding to the precision at the end. Products are added one by one, or as the chip's matrix units
- * add them. Codes and scales beyond k are not read as numbers, whatever they are. A scale that is NaN makes its row or
- * column of d NaN. Up to 16 rows of a are done by kernels that read b once, or twice where the image has no matrix
+ * add them. Codes and scales beyond k do not affect the result, whatever they are. A scale that is NaN makes its row or
+ * column of d NaN. For up to 16 rows of a there are kernels that read b once, or twice if the image has no matrix
  * units for them. */
 KILN_OPERATOR_FUNCTION(gemm_nvfp4_f32, kiln_gemm_nvfp4_params)
 KILN_OPERATOR_FUNCTION(gemm_nvfp4_f16, kiln_gemm_nvfp4_params)
 KILN_OPERATOR_FUNCTION(gemm_nvfp4_bf16, kiln_gemm_nvfp4_params)
 
-/* As gemm_fp8's. */
+/* As for gemm_fp8. */
 KILN_WORKSPACE_FUNCTION(gemm_nvfp4_f32, kiln_gemm_nvfp4_params)
 KILN_WORKSPACE_FUNCTION(gemm_nvfp4_f16, kiln_gemm_nvfp4_params)
 KILN_WORKSPACE_FUNCTION(gemm_nvfp4_bf16, kiln_gemm_nvfp4_params)
@@ -249,11 +252,11 @@ typedef enum kiln_w4a16_layout {
 
 /* The tile of d that a block computes, if the image has kernels for several. */
 typedef enum kiln_w4a16_tile {
-    KILN_W4A16_TILE_AUTO,     /* by their predicted times */
+    KILN_W4A16_TILE_AUTO,     /* the tile with the shortest predicted time */
     KILN_W4A16_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic: in every image; canonical weights only */
-    KILN_W4A16_TILE_64,       /* 64 x 64, on sm_90 64 x 256, by matrix units; weights in sm80_v1 only */
-    KILN_W4A16_TILE_128,      /* 128 x 128, on sm_90 128 x 256, the same */
-    KILN_W4A16_TILE_256,      /* 256 x 128 on sm_90, the same; other images have none, and it is as auto */
+    KILN_W4A16_TILE_64,       /* 64 x 64 (sm_90: 64 x 256), on matrix units; weights in sm80_v1 only */
+    KILN_W4A16_TILE_128,      /* 128 x 128 (sm_90: 128 x 256), likewise */
+    KILN_W4A16_TILE_256,      /* sm_90: 256 x 128, likewise; in other images the same as AUTO */
 } kiln_w4a16_tile;
 
 typedef struct kiln_gemm_w4a16_params {
@@ -261,12 +264,12 @@ typedef struct kiln_gemm_w4a16_params {
     const void *a;          /* [m, k] */
     const uint8_t *weights; /* [n, k / 2]: two integers q from -8 to 7 per byte, in weight_layout */
     const void *scales;     /* [n, k / group], or [k / group, n] by scale_layout */
-    const void *zeros;      /* the shape of scales: added to q * scale; NULL: 0 */
+    const void *zeros;      /* the shape of scales: added to q * scale, so not integer zero points; NULL: 0 */
     const void *bias;       /* [n]; NULL: 0 */
     const void *pre_scale;  /* [k]: factors of the columns of a; NULL: 1 */
-    int64_t m;              /* as n and k at most 2^31 - 1 */
+    int64_t m;              /* m, n and k are at most 2^31 - 1 */
     int64_t n;
-    int64_t k;             /* even. 0: the product is 0, and its factors may be NULL */
+    int64_t k;             /* even. 0: the product is 0, and a, weights, scales and zeros may be NULL */
     int64_t group;         /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
     int64_t d_stride;      /* 0: n */
     int64_t a_stride;      /* 0: k */
@@ -293,8 +296,7 @@ KILN_OPERATOR_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)
 
-/* The bytes of workspace with which gemm_w4a16 divides a long k among blocks where d alone would occupy few of them
- * (the pointers are not looked at); 0 where that does not pay. As for gemm. */
+/* The bytes of workspace that let a long k be divided among several blocks, as for gemm; 0 where that does not pay. */
 KILN_WORKSPACE_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_WORKSPACE_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_WORKSPACE_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)
@@ -306,7 +308,7 @@ typedef struct kiln_dequantize_w4a16_params {
     const uint8_t *weights; /* [n, k / 2]: kiln_gemm_w4a16_params has the meaning of this and what follows */
     const void *scales;     /* [n, k / group], or [k / group, n] by scale_layout */
     const void *zeros;      /* the shape of scales; NULL: 0 */
-    int64_t n;              /* at most 2^31 - 1, as k */
+    int64_t n;              /* n and k are at most 2^31 - 1 */
     int64_t k;              /* even */
     int64_t group;          /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
     int64_t y_stride;       /* 0: k */

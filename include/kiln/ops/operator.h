@@ -26,14 +26,15 @@ extern "C" {
         return kiln_##name##_workspace_size_sized(stream, params, sizeof(params_type), out_size);           \
     }
 
-/* The type of a tensor of ids, positions or slots. Operators that accept both types have a field index_type. */
+/* The type of the elements of a tensor of ids, positions or slots. Operators that accept both types have a field
+ * index_type. */
 typedef enum kiln_index_type { KILN_INDEX_I32, KILN_INDEX_I64 } kiln_index_type;
 
 /* What the elements of a cache of keys and values are. Operators on caches have a field cache_type. */
 typedef enum kiln_cache_type {
     KILN_CACHE_OF_PRECISION, /* of the function's precision */
-    KILN_CACHE_E4M3          /* codes of E4M3 (Open Compute Project, OFP8), a byte each: a number is its code's times a
-                              * scale. Strides and sizes count elements as ever */
+    KILN_CACHE_E4M3 /* codes in E4M3 (Open Compute Project, OFP8), one byte each: an element is its code's value
+                     * times a scale. Strides and sizes still count elements */
 } kiln_cache_type;
 
 /* The order of NVFP4's scales of E4M3, one for each 16 columns. */

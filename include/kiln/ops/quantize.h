@@ -23,11 +23,11 @@ typedef struct kiln_amax_params {
 } kiln_amax_params;
 
 /* The greatest magnitudes that the quantising operators take as amax, on the device: nothing is read back, so that a
- * captured graph may find them and quantise. NaN is passed over; of nothing but NaN the result is 0, and with an
+ * captured graph may find them and quantise. NaN is ignored: if there is nothing else the result is 0. With an
  * infinity it is infinite. Results do not depend on how the work is divided: they are the same bits on every device.
  *
- * Rows of more than 8192 elements, and rows that share a result, take two launches and workspace, the exact size of
- * which kiln_amax_*_workspace_size says. */
+ * Rows of more than 8192 elements, and rows that share a result, take two launches and a workspace, whose exact size
+ * kiln_amax_<precision>_workspace_size returns. */
 KILN_OPERATOR_FUNCTION(amax_f32, kiln_amax_params)
 KILN_OPERATOR_FUNCTION(amax_f16, kiln_amax_params)
 KILN_OPERATOR_FUNCTION(amax_bf16, kiln_amax_params)
@@ -46,11 +46,11 @@ typedef struct kiln_quantize_fp8_params {
                         * set */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */
-    int64_t scale_rows;   /* 1; rows / 128, rounded up; or rows, which is also what 0 means */
-    int64_t scale_cols;   /* 1, which is also what 0 means; or cols / 128, rounded up */
+    int64_t scale_rows;   /* 1; rows / 128, rounded up; or rows (0: rows) */
+    int64_t scale_cols;   /* 1 (0: 1); or cols / 128, rounded up */
     int64_t codes_stride; /* 0: cols */
     int64_t x_stride;     /* 0: cols */
-    float smax;           /* what the greatest magnitude becomes: from 1 to 448; 0: 448 */
+    float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 448; 0: 448 */
     int32_t reserved;     /* must be 0 */
 } kiln_quantize_fp8_params;
 
@@ -81,11 +81,11 @@ typedef struct kiln_quantize_int8_params {
                         * set */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */
-    int64_t scale_rows;   /* 1; rows / 128, rounded up; or rows, which is also what 0 means */
-    int64_t scale_cols;   /* 1, which is also what 0 means; or cols / 128, rounded up */
+    int64_t scale_rows;   /* 1; rows / 128, rounded up; or rows (0: rows) */
+    int64_t scale_cols;   /* 1 (0: 1); or cols / 128, rounded up */
     int64_t codes_stride; /* 0: cols */
     int64_t x_stride;     /* 0: cols */
-    float smax;           /* what the greatest magnitude becomes: from 1 to 127; 0: 127 */
+    float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 127; 0: 127 */
     int32_t reserved;     /* must be 0 */
 } kiln_quantize_int8_params;
 
@@ -106,8 +106,8 @@ typedef struct kiln_quantize_nvfp4_params {
     const float *amax;   /* [global_rows], the greatest magnitudes; not read, and may be NULL, if given is not NULL */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */
-    int64_t scale_rows;   /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
-    int64_t scale_cols;   /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t scale_rows;   /* at least rows; with KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;   /* at least cols / 16 rounded up; with KILN_SCALES_128X4 a multiple of 4 */
     int64_t global_rows;  /* 1: a global scale for the tensor; rows: one for each row */
     int64_t codes_stride; /* in bytes; 0: 8 * scale_cols */
     int64_t x_stride;     /* 0: cols */
@@ -125,9 +125,10 @@ typedef struct kiln_quantize_nvfp4_params {
  *
  * in IEEE arithmetic, each operation rounded once: codes and scales are the same bits on every device. E4M3() and
  * E2M1() round to nearest even and saturate, at 448 and at 6. So a tensor of zeros has g = 1, and blocks that are small
- * beside the tensor have the scale 0 and codes of zero, with their signs. The greatest magnitude passes over NaN, whose
- * code is that of 6; infinities have the codes of +-6, and an infinite amax is the greatest f32. A given scale below
- * 2^-116, as 0, or NaN is taken for 1. Codes beyond cols, up to 16 * scale_cols, and scales beyond x are 0. */
+ * compared with the tensor have the scale 0 and codes of zero with the elements' signs. The greatest magnitude ignores
+ * NaN, whose code is that of 6; infinities have the codes of +-6, and an infinite amax counts as the greatest f32. A
+ * given scale that is below 2^-116, 0 for example, or NaN is taken as 1. Codes beyond cols, up to 16 * scale_cols, and
+ * scales beyond x are 0. */
 KILN_OPERATOR_FUNCTION(quantize_nvfp4_f32, kiln_quantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(quantize_nvfp4_f16, kiln_quantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(quantize_nvfp4_bf16, kiln_quantize_nvfp4_params)
@@ -140,14 +141,14 @@ typedef struct kiln_dequantize_fp8_params {
     const float *scales;  /* [scale_rows, scale_cols] */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */
-    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows, as 0: how many rows share a scale */
-    int64_t scale_cols;   /* 1, as 0, or cols / 128 rounded up: how many columns do */
+    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows (0: rows): determines how many rows share a scale */
+    int64_t scale_cols;   /* 1 (0: 1), or cols / 128 rounded up: determines how many columns do */
     int64_t y_stride;     /* 0: cols */
     int64_t codes_stride; /* 0: cols */
 } kiln_dequantize_fp8_params;
 
-/* What kiln_quantize_fp8_* made, back: the product of the code's number and its scale in f32, rounded to y. The same
- * bits on every device, but for those of NaN, which the codes 0x7f and 0xff give. */
+/* The reverse of kiln_quantize_fp8: the product of the code's value and its scale in f32, rounded to y. The same bits
+ * on every device, except for those of NaN, which the codes 0x7f and 0xff give. */
 KILN_OPERATOR_FUNCTION(dequantize_fp8_f32, kiln_dequantize_fp8_params)
 KILN_OPERATOR_FUNCTION(dequantize_fp8_f16, kiln_dequantize_fp8_params)
 KILN_OPERATOR_FUNCTION(dequantize_fp8_bf16, kiln_dequantize_fp8_params)
@@ -160,13 +161,13 @@ typedef struct kiln_dequantize_int8_params {
     const float *scales; /* [scale_rows, scale_cols] */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */
-    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows, as 0: how many rows share a scale */
-    int64_t scale_cols;   /* 1, as 0, or cols / 128 rounded up: how many columns do */
+    int64_t scale_rows;   /* 1, rows / 128 rounded up, or rows (0: rows): determines how many rows share a scale */
+    int64_t scale_cols;   /* 1 (0: 1), or cols / 128 rounded up: determines how many columns do */
     int64_t y_stride;     /* 0: cols */
     int64_t codes_stride; /* 0: cols */
 } kiln_dequantize_int8_params;
 
-/* What kiln_quantize_int8_* made, back, as dequantize_fp8. */
+/* The reverse of kiln_quantize_int8, like dequantize_fp8. */
 KILN_OPERATOR_FUNCTION(dequantize_int8_f32, kiln_dequantize_int8_params)
 KILN_OPERATOR_FUNCTION(dequantize_int8_f16, kiln_dequantize_int8_params)
 KILN_OPERATOR_FUNCTION(dequantize_int8_bf16, kiln_dequantize_int8_params)
@@ -180,8 +181,8 @@ typedef struct kiln_dequantize_nvfp4_params {
     const float *global_scale; /* [global_rows] */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */
-    int64_t scale_rows;   /* at least rows; of KILN_SCALES_128X4 a multiple of 128 */
-    int64_t scale_cols;   /* at least cols / 16 rounded up; of KILN_SCALES_128X4 a multiple of 4 */
+    int64_t scale_rows;   /* at least rows; with KILN_SCALES_128X4 a multiple of 128 */
+    int64_t scale_cols;   /* at least cols / 16 rounded up; with KILN_SCALES_128X4 a multiple of 4 */
     int64_t global_rows;  /* 1: a global scale for the tensor; rows: one for each row */
     int64_t y_stride;     /* 0: cols */
     int64_t codes_stride; /* in bytes; 0: 8 * scale_cols */
@@ -189,8 +190,8 @@ typedef struct kiln_dequantize_nvfp4_params {
     int32_t reserved;     /* must be 0 */
 } kiln_dequantize_nvfp4_params;
 
-/* What kiln_quantize_nvfp4_* made, back: (E2M1 * E4M3) * global_scale, of which the first product is exact and the
- * second is rounded to f32, then to y. The same bits on every device, but for those of NaN, which a scale may be. */
+/* The reverse of kiln_quantize_nvfp4: (E2M1 * E4M3) * global_scale, of which the first product is exact and the second
+ * is rounded to f32, then to y. The same bits on every device, except for those of NaN, which a scale may be. */
 KILN_OPERATOR_FUNCTION(dequantize_nvfp4_f32, kiln_dequantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(dequantize_nvfp4_f16, kiln_dequantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(dequantize_nvfp4_bf16, kiln_dequantize_nvfp4_params)

@@ -63,10 +63,10 @@ KILN_WORKSPACE_FUNCTION(top_k_bf16, kiln_top_k_params)
 /* ---- sample: draws a column of each row of logits ---------------------------------------------------------------- */
 
 typedef struct kiln_sample_params {
-    int32_t *y;    /* [rows]; -1 for a row of nothing but -inf and NaN */
+    int32_t *y;    /* [rows], the columns drawn; -1 for a row of only -inf and NaN */
     const void *x; /* [rows, cols] */
-    /* One value per row, [rows] on the device, read when the kernel runs; NULL: the field of that name below applies to
-     * all rows */
+    /* One value per row (per request), [rows], read on the device when the kernel runs; NULL: the field of that name
+     * below applies to all rows */
     const float *row_temperature;
     const int32_t *row_top_k;
     const float *row_top_p;
@@ -77,7 +77,7 @@ typedef struct kiln_sample_params {
     int64_t cols;       /* at most 2^22 */
     int64_t x_stride;   /* 0: cols */
     int64_t seed;       /* of the random numbers */
-    int64_t position;   /* how many numbers have been drawn with the seed so far, such as the token's position */
+    int64_t position;   /* which number of the seed's sequence to use, such as the position of the token to be drawn */
     int64_t top_k;      /* keeps the top_k greatest logits; 0: all */
     float temperature;  /* divides the logits, 1e-6 to 1e6; 0: takes the greatest logit, of equals the first */
     float top_p;        /* from 0 to 1: keeps the most likely that together have at least this probability; 0, 1: all */
@@ -112,23 +112,23 @@ typedef enum kiln_tree_rule {
 typedef struct kiln_tree_accept_params {
     int32_t *path;      /* [batch, depth]: the accepted nodes, ascending from the root, 0, then -1 */
     int32_t *accepted;  /* [batch]: how many they are, at least 1 */
-    int32_t *next;      /* [batch]: the token behind the last of them, its target */
-    const void *logits; /* [batch, nodes, vocabulary], the model's behind each node; NULL, where the rule is exact and
-                         * targets are given: not needed */
-    const int32_t *targets; /* [batch, nodes]: the token that the model takes behind each node; NULL: the one with the
-                             * greatest logit, of equal ones the first, -1 where all are -inf or NaN */
-    const int32_t *tokens;  /* [batch, nodes], of the nodes; one that is negative is none, and not accepted */
-    const int32_t *parents; /* [trees, nodes], as in <kiln/tree.h>; the root's is not looked at, and a node whose parent
-                             * is not from 0 to its own number - 1 is not accepted */
+    int32_t *next;      /* [batch]: the token that follows the last of them: its target */
+    const void *logits; /* [batch, nodes, vocabulary], the model's logits after each node; may be NULL if the rule is
+                         * EXACT and targets are given */
+    const int32_t *targets; /* [batch, nodes]: the token that the model takes after each node; NULL: the one with the
+                             * greatest logit, of equal ones the first, or -1 if all are -inf or NaN */
+    const int32_t *tokens;  /* [batch, nodes], the nodes' tokens; a node with a negative token is never accepted */
+    const int32_t *parents; /* [trees, nodes], as in <kiln/tree.h>; the root's is not read, and a node whose parent is
+                             * not from 0 to its own number - 1 is not accepted */
     int64_t batch;
     int64_t nodes;         /* at most KILN_TREE_NODES_MOST, 1024 */
-    int64_t depth;         /* nodes of a path: those that are deeper are not accepted */
+    int64_t depth;         /* nodes of a path; deeper nodes are not accepted */
     int64_t vocabulary;    /* at most 2^22; 0 without logits */
-    int64_t trees;         /* sequences beyond the last tree have the last: of one tree all have it */
+    int64_t trees;         /* 1: all sequences have the same tree; in general, those after the last tree use the last */
     int64_t logits_stride; /* between nodes; 0: vocabulary */
-    float temperature;     /* divides the logits where the rule is typical, 1e-6 to 1e6; 0: 1 */
-    float epsilon;         /* of the rule typical, 1e-9 to 1; 0: 0.09 */
-    float delta;           /* of the rule typical, 1e-9 to 1; 0: 0.3 */
+    float temperature;     /* with rule TYPICAL: divides the logits, 1e-6 to 1e6; 0: 1 */
+    float epsilon;         /* with rule TYPICAL: see below, 1e-9 to 1; 0: 0.09 */
+    float delta;           /* with rule TYPICAL: see below, 1e-9 to 1; 0: 0.3 */
     int32_t rule;          /* kiln_tree_rule */
 } kiln_tree_accept_params;
 
@@ -136,62 +136,64 @@ typedef struct kiln_tree_accept_params {
  * kiln_kv_compact takes, and next is the root of the next tree.
  *
  * EXACT does what kiln_tree_verify_greedy does; of siblings with the same token it accepts the first. The tokens that
- * result are just those of decoding one by one. With the greatest logits as targets that is greedy decoding. With
- * targets that kiln_sample drew of each node's logits it is sampling, and the distribution is the model's, whatever
- * was drafted: a child is accepted with the probability that the model gives its token, the highest that there is for
- * draft tokens that are chosen and not drawn, as EAGLE's and Medusa's are (Li et al., arXiv 2503.01840). If each node
- * is drawn for with its sequence's row_seed and its token's row_position, they are the very tokens that kiln_sample
- * would give one by one.
+ * result are exactly those of decoding one at a time. If the targets are the greatest logits, that is greedy decoding.
+ * If kiln_sample drew the targets from each node's logits, it is sampling from the model's distribution, whatever was
+ * drafted: a child is accepted with the probability that the model gives its token, which is the highest possible rate
+ * for draft tokens that were chosen rather than drawn, as EAGLE's and Medusa's are (Li et al., arXiv 2503.01840). If
+ * each target is drawn with its sequence's row_seed and its token's row_position, the tokens are the same ones that
+ * kiln_sample would give one at a time.
  *
  * TYPICAL accepts a token if its probability p after the temperature is above min(epsilon, delta exp(-H)), H being the
  * entropy of that distribution, and keeps the longest path, of equally long ones the likeliest, of these the last node
- * with the lowest number (Cai et al., "Medusa", arXiv 2401.10774). It decodes faster, and other tokens than the
- * model's own. Tokens that are not below the vocabulary are not accepted. Of a +inf logit the probability is that of
- * the infinite ones alone. Sums of probabilities are exact to 2^-40 of the greatest, and every backend decides the
- * same, but for x86-64-v2, which has no fused multiply-add, where a probability is within 1e-6 of the threshold.
+ * with the lowest number (Cai et al., "Medusa", arXiv 2401.10774). It accepts more tokens per step, but they are
+ * not distributed as the model's own. Tokens outside the vocabulary are not accepted. If a row has +inf, its
+ * infinite logits share all of the probability. Sums of probabilities are exact to 2^-40 of the greatest, and every
+ * backend decides alike; only x86-64-v2, which has no fused multiply-add, may differ if a probability is within 1e-6 of
+ * the threshold.
  *
- * Of the logits only the rows of accepted nodes are read. */
+ * Only the logits of accepted nodes are read. */
 KILN_OPERATOR_FUNCTION(tree_accept_f32, kiln_tree_accept_params)
 KILN_OPERATOR_FUNCTION(tree_accept_f16, kiln_tree_accept_params)
 KILN_OPERATOR_FUNCTION(tree_accept_bf16, kiln_tree_accept_params)
 
-/* ---- tree_verify_sampled: the nodes of draft trees that sampling comes to ---------------------------------------- */
+/* ---- tree_verify_sampled: the nodes of draft trees that speculative sampling accepts ----------------------------- */
 
 typedef struct kiln_tree_verify_sampled_params {
-    int32_t *path;      /* [batch, depth]: the accepted nodes, ascending from the root, 0, then -1 */
-    int32_t *accepted;  /* [batch]: how many they are, at least 1 */
-    int32_t *next;      /* [batch]: the token behind the last of them; -1 where its row is 0 */
-    const void *target; /* [batch, nodes, vocabulary], the model's probabilities behind each node */
-    const void *draft;  /* [batch, nodes, vocabulary], those with which the children of each node were drawn, each for
-                         * itself; NULL: they were chosen, as the likeliest are, and siblings differ */
-    const int32_t *tokens;    /* [batch, nodes], of the nodes; one that is negative is none, and not accepted */
-    const int32_t *parents;   /* [trees, nodes], as of tree_accept */
-    const int64_t *row_seed;  /* [batch], each sequence's; NULL: seed */
-    const void *row_position; /* [batch] of index_type, each sequence's; NULL: position */
+    int32_t *path;            /* [batch, depth]: the accepted nodes, ascending from the root, 0, then -1 */
+    int32_t *accepted;        /* [batch]: how many they are, at least 1 */
+    int32_t *next;            /* [batch]: the token that follows the last of them; -1 if its row of target is all 0 */
+    const void *target;       /* [batch, nodes, vocabulary], the model's probabilities after each node */
+    const void *draft;        /* [batch, nodes, vocabulary], the probabilities from which the children of each node were
+                               * drawn independently; NULL: they were not drawn but chosen, as the likeliest are, and
+                               * siblings differ */
+    const int32_t *tokens;    /* [batch, nodes], the nodes' tokens; a node with a negative token is never accepted */
+    const int32_t *parents;   /* [trees, nodes], as for tree_accept */
+    const int64_t *row_seed;  /* [batch], the seed of each sequence; NULL: seed for all */
+    const void *row_position; /* [batch], of index_type, the position of each sequence; NULL: position for all */
     int64_t batch;
     int64_t nodes;         /* at most KILN_TREE_NODES_MOST, 1024 */
-    int64_t depth;         /* nodes of a path: those that are deeper are not accepted */
+    int64_t depth;         /* nodes of a path; deeper nodes are not accepted */
     int64_t vocabulary;    /* at most 2^22 */
-    int64_t trees;         /* sequences beyond the last tree have the last: of one tree all have it */
+    int64_t trees;         /* 1: all sequences have the same tree; in general, those after the last tree use the last */
     int64_t target_stride; /* between nodes; 0: vocabulary */
     int64_t draft_stride;  /* between nodes; 0: vocabulary */
     int64_t seed;          /* of the random numbers */
-    int64_t position;      /* how many steps have been taken with the seed so far */
-    int32_t index_type;    /* kiln_index_type, of row_position */
+    int64_t position;      /* which step of the seed's sequence this is; must differ from step to step */
+    int32_t index_type;    /* kiln_index_type of row_position */
     int32_t reserved;      /* must be 0 */
 } kiln_tree_verify_sampled_params;
 
 /* Verifies a tree of draft tokens for each sequence by speculative sampling, on the device: the tokens of a path and
- * the one behind it are distributed as the model's own, whatever was drafted (Leviathan et al., arXiv 2211.17192; of
- * several siblings, Miao et al., arXiv 2305.09781). It does what kiln_tree_verify_sampled of <kiln/tree.h> does, which
- * has the rule, for each sequence: the results are the same on every backend. path and accepted are what
+ * the one that follows it are distributed as the model's own, whatever was drafted (Leviathan et al., arXiv 2211.17192;
+ * of several siblings, Miao et al., arXiv 2305.09781). For each sequence it does what kiln_tree_verify_sampled of
+ * <kiln/tree.h>, which states the rule, does; the results are the same on every backend. path and accepted are what
  * kiln_kv_compact takes.
  *
- * Rows are probabilities after temperature and all else that sampling does to them, as kiln_softmax makes them: they
- * add up to 1. The distribution is as exact as these are, in f32 to about 1e-7. Random numbers are kiln_sample's, of
- * other counters: with row_seed a sequence's depend only on its seed and its position, which is to be another in each
- * step. Of the rows only those of accepted nodes are read, and of them two numbers for each child, but for the last's,
- * and where a child is not accepted. */
+ * Rows are probabilities that add up to 1, as from kiln_softmax, with temperature and all other sampling parameters
+ * already applied. The distribution is as exact as they are: in f32 to about 1e-7. Random numbers come from the same
+ * generator as kiln_sample's, with counters of their own: with row_seed, a sequence's numbers depend only on its seed
+ * and its position, which must differ from step to step. Only rows of accepted nodes are read: two elements for each
+ * child that is accepted, and a whole row where one is rejected or where the path ends. */
 KILN_OPERATOR_FUNCTION(tree_verify_sampled_f32, kiln_tree_verify_sampled_params)
 KILN_OPERATOR_FUNCTION(tree_verify_sampled_f16, kiln_tree_verify_sampled_params)
 KILN_OPERATOR_FUNCTION(tree_verify_sampled_bf16, kiln_tree_verify_sampled_params)

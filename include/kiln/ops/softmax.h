@@ -41,50 +41,50 @@ typedef struct kiln_log_softmax_params {
     float *lse;    /* [rows] */
     const void *x; /* [rows, cols] */
     int64_t rows;
-    int64_t cols;          /* at most 2^31 - 1, as rows */
+    int64_t cols;          /* rows and cols are at most 2^31 - 1 */
     int64_t y_stride;      /* 0: cols */
     int64_t x_stride;      /* 0: cols */
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* at least kiln_log_softmax_<precision>_workspace_size() */
 } kiln_log_softmax_params;
 
-/* The logarithms of softmax, or with y NULL the logarithms of the sums alone (logsumexp). A row of -inf has an lse of
+/* The logarithms of softmax, or with y NULL only the logarithms of the sums (logsumexp). A row of -inf has an lse of
  * -inf, and its y is -inf; a row with +inf has an lse of +inf and NaN for y; one with NaN is NaN. Logarithms are
  * natural. The result does not depend on the device's size. */
 KILN_OPERATOR_FUNCTION(log_softmax_f32, kiln_log_softmax_params)
 KILN_OPERATOR_FUNCTION(log_softmax_f16, kiln_log_softmax_params)
 KILN_OPERATOR_FUNCTION(log_softmax_bf16, kiln_log_softmax_params)
 
-/* The bytes of workspace that log_softmax needs for rows and cols (the pointers are not looked at): 0 for rows of up to
+/* The bytes of workspace that log_softmax needs for rows and cols (the pointers are not read): 0 for rows of up to
  * 32 KiB. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_WORKSPACE_FUNCTION(log_softmax_f32, kiln_log_softmax_params)
 KILN_WORKSPACE_FUNCTION(log_softmax_f16, kiln_log_softmax_params)
 KILN_WORKSPACE_FUNCTION(log_softmax_bf16, kiln_log_softmax_params)
 
-/* ---- softmax_update: states of online softmax, with a block of scores or other states added ---------------------- */
+/* ---- softmax_update: adds a block of scores, or other states, to the states of an online softmax ----------------- */
 
 typedef struct kiln_softmax_update_params {
     float *states;       /* [3, rows]: see below; may be before, or other */
-    float *scale;        /* [rows]: exp(m before - m now), by which what was summed with the old maximum is to be
-                          * multiplied; 0 where there was no score before; NULL: not wanted */
-    float *lse;          /* [rows]: log sum exp of all scores so far, as log_softmax's; NULL: not wanted */
-    const void *x;       /* [rows, cols], scores; NULL, where other is given: none */
+    float *scale;        /* [rows]: exp(m before - m now), the factor for sums that were made with the old maximum;
+                          * 0 if there was no score before; NULL: not wanted */
+    float *lse;          /* [rows]: log sum exp of all scores so far, as in log_softmax; NULL: not wanted */
+    const void *x;       /* [rows, cols], scores; may be NULL if other is given */
     const float *before; /* [3, rows], the states so far; NULL: empty ones */
-    const float *other;  /* [3, rows], states that are merged with them; NULL: none */
+    const float *other;  /* [3, rows], states to merge with them; NULL: none */
     int64_t rows;
     int64_t cols;     /* at most 2^31 - 1; 0 where x is NULL */
     int64_t x_stride; /* 0: cols */
 } kiln_softmax_update_params;
 
 /* Sums exp(x) over scores that come block by block (Milakov and Gimelshein, arXiv 1805.02867). The state of a row is
- * its greatest score m, the sum l of exp(x - m), and what rounding took from that sum, c; states has m of all rows,
- * then l, then c. The sum is l + c: two floats, both taken to a new maximum, so that small blocks are not lost beside
- * large ones, however many there are. An empty state is -inf, 0, 0. Merging is commutative to the bit.
+ * its greatest score m, the sum l of exp(x - m), and the rounding error of that sum, c; states has m of all rows,
+ * then l, then c. The sum is l + c: two floats, both rescaled to a new maximum, so that any number of small blocks is
+ * not lost beside large ones. An empty state is -inf, 0, 0. Merging is commutative to the bit.
  *
- * Scores of -inf add nothing, and a block of nothing else leaves the state as it is. One of +inf makes lse +inf, and
- * the sum that of the infinite ones alone; NaN makes sum and lse NaN. The relative error of a row's sum is below 1e-6,
- * and each later block that raises the maximum adds 1.2e-7 at most. <kiln/softmax_state.h> does the same in f64 on the
- * host. */
+ * Scores of -inf add nothing, and a block of nothing else leaves the state unchanged. A score of +inf makes lse +inf
+ * and the sum the number of infinite scores; NaN makes sum and lse NaN. The relative error of a row's sum is below
+ * 1e-6, and each later block that raises the maximum adds 1.2e-7 at most. <kiln/softmax_state.h> does the same in f64
+ * on the host. */
 KILN_OPERATOR_FUNCTION(softmax_update_f32, kiln_softmax_update_params)
 KILN_OPERATOR_FUNCTION(softmax_update_f16, kiln_softmax_update_params)
 KILN_OPERATOR_FUNCTION(softmax_update_bf16, kiln_softmax_update_params)

@@ -9,9 +9,9 @@
 extern "C" {
 #endif
 
-/* What a vector's codes are. */
+/* The format of a vector's codes. */
 typedef enum kiln_vector_code {
-    KILN_VECTOR_BINARY, /* bits, the first of a byte its highest, as numpy.packbits has them */
+    KILN_VECTOR_BINARY, /* bits, the highest of a byte first, as in numpy.packbits */
     KILN_VECTOR_INT8,   /* int8, two's complement */
     KILN_VECTOR_INT4    /* two to a byte, the first in its low half, each with 8 added: 0 to 15 stand for -8 to 7 */
 } kiln_vector_code;
@@ -28,7 +28,7 @@ typedef struct kiln_quantize_embedding_params {
     int64_t codes_stride; /* in bytes; 0: code_cols */
     int64_t x_stride;     /* 0: cols */
     int32_t code_type;    /* kiln_vector_code */
-    int32_t normalize;    /* 0, or 1: scales are those of rows of length 1 */
+    int32_t normalize;    /* 0 or 1: make scales those of rows of L2 norm 1 */
 } kiln_quantize_embedding_params;
 
 /* Binary: the bit of an element is whether it is above 0. int8 and int4, with smax = 127 and 7:
@@ -43,9 +43,8 @@ typedef struct kiln_quantize_embedding_params {
  * normalize divides each row by its L2 norm, which leaves the codes as they are: scale = 1 / sqrt(sum (x / scale)^2),
  * within 2^-16 of it, and 1 for a row of zeros. Products of normalised rows are their cosine similarities.
  *
- * Embeddings that were trained so that their first elements mean something by themselves (Kusupati et al., "Matryoshka
- * Representation Learning", arXiv 2205.13147) are cut by fewer cols with the x_stride of the whole rows; the norm is
- * then that of what is left. */
+ * To truncate embeddings that were trained for it (Kusupati et al., "Matryoshka Representation Learning", arXiv
+ * 2205.13147), pass fewer cols and an x_stride of the whole rows; the norm is then that of the truncated rows. */
 KILN_OPERATOR_FUNCTION(quantize_embedding_f32, kiln_quantize_embedding_params)
 KILN_OPERATOR_FUNCTION(quantize_embedding_f16, kiln_quantize_embedding_params)
 KILN_OPERATOR_FUNCTION(quantize_embedding_bf16, kiln_quantize_embedding_params)
@@ -74,17 +73,17 @@ typedef struct kiln_vector_search_params {
     size_t workspace_size;      /* at least kiln_vector_search_<precision>_workspace_size() */
 } kiln_vector_search_params;
 
-/* Exhaustive search, in one pass over the table for every four queries (for every one, where code_cols exceeds 3072, or
- * 1536 of int4). The score of a row is
+/* Exhaustive search, in one pass over the table for every four queries (for every one if code_cols exceeds 3072, or
+ * 1536 for int4). The score of a row is
  *
  *     binary      the Hamming distance, the number of bits that differ; the least are nearest
  *     int8, int4  (sum of the products of codes) * (query scale * table scale); the greatest are nearest
  *
  * with the sum exact, and both products rounded to f32, by which rows are ranked before scores are rounded to the
- * precision. all_scores has the same numbers. Of equal scores the lower row comes first, and is chosen where not all
- * fit among the k; NaN, which a scale may be, ranks above all numbers, and a score of -0 is 0. Results are the same
- * bits on every device. All bytes of a row count: what is beyond the vector must be the same in both, as
- * quantize_embedding leaves it. If queries or k is 0, nothing is written. */
+ * precision. all_scores has the same numbers. Of equal scores the lower row comes first, and is chosen if not all
+ * of them fit in k; NaN, which a scale may be, ranks above all numbers, and a score of -0 becomes 0. Results are the
+ * same bits on every device. All bytes of a row count: the bytes beyond the vector must be the same in queries and
+ * table, as quantize_embedding writes them. If queries or k is 0, nothing is written. */
 KILN_OPERATOR_FUNCTION(vector_search_f32, kiln_vector_search_params)
 KILN_OPERATOR_FUNCTION(vector_search_f16, kiln_vector_search_params)
 KILN_OPERATOR_FUNCTION(vector_search_bf16, kiln_vector_search_params)
