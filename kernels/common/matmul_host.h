@@ -85,7 +85,7 @@ static void divide(const matmul_sizes *sizes, const matmul_times *times, double 
                    matmul_plan *way) {
     uint64_t k = (uint64_t)sizes->k, most = k / times->split_least;
     double wanted = blocks / tile_count(sizes, way);
-    uint64_t splits = wanted < SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
+    uint64_t splits = wanted < (double)SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
     if (splits > most) splits = most;
     if (splits <= 1) return;
     uint64_t each = (k + splits - 1) / splits;
@@ -110,7 +110,7 @@ static bool is_mapped(const matmul_sizes *sizes, int64_t strides, const matmul_p
     const double a = (double)sizes->m * (double)sizes->k, b = (double)sizes->n * (double)sizes->k;
     const double most = (double)KILN__TENSOR_MAP_STRIDE_MOST / sizeof(float);
     return strides < KILN__TENSOR_MAP_STRIDE_MOST / (int64_t)sizeof(float) && a < most && b < most &&
-           tile_count(sizes, way) * SPLITS_MOST < INT32_MAX;
+           tile_count(sizes, way) * (double)SPLITS_MOST < INT32_MAX;
 }
 
 static void consider(const matmul_sizes *sizes, int64_t strides, const matmul_times *times, const kiln_module *module,

@@ -112,7 +112,7 @@ static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantiz
         lanes_log2 = KILN_BLOCK_LOG2;
     }
     args->shape.lanes_log2 = lanes_log2;
-    args->block_rows = shared ? KILN_QUANTIZE_GROUP : KILN_BLOCK >> lanes_log2;
+    args->block_rows = (uint32_t)(shared ? KILN_QUANTIZE_GROUP : KILN_BLOCK >> lanes_log2);
     if (args->grouped && !shared && call->rows >= KILN_QUANTIZE_MANY) args->block_rows *= KILN_QUANTIZE_TIMES;
     args->scale_lanes_log2 = shared ? KILN_BLOCK_LOG2 : lanes_log2;
     return kiln__grid(name, tiles, ((uint64_t)call->rows + args->block_rows - 1) / args->block_rows, config);

@@ -208,7 +208,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
         .scale = params->scale == 0.0f ? 1.0f : params->scale,
     };
     KILN__TRY(check_tensors(name, params, kiln__part_size_log2(part), &args));
-    args.grouped = args.a_scales.step || args.b_scales.step || (W8A8_EXACT && params->k > W8A8_EXACT);
+    args.grouped = args.a_scales.step || args.b_scales.step || (W8A8_EXACT > 0 && params->k > W8A8_EXACT);
     memcpy((char *)&args + offsetof(kiln_w8a8_args, gated), &matmul_gates[params->activation], sizeof(matmul_gate));
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__JOIN(KILN__OPERATOR_, KILN_HOST, ), part,

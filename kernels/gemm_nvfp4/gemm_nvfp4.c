@@ -188,7 +188,7 @@ static double tile_count(const kiln_gemm_nvfp4_params *params, const plan *way) 
 static void divide(const kiln_gemm_nvfp4_params *params, double blocks, plan *way) {
     uint64_t k = (uint64_t)params->k, most = k / SPLIT_LEAST;
     double wanted = blocks / tile_count(params, way);
-    uint64_t splits = wanted < SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
+    uint64_t splits = wanted < (double)SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
     if (splits > most) splits = most;
     if (splits <= 1) return;
     uint64_t each = ((k + splits - 1) / splits + SPLIT_STEP - 1) / SPLIT_STEP * SPLIT_STEP;
@@ -228,7 +228,7 @@ static void consider(const kiln_gemm_nvfp4_params *params, const kiln_module *mo
         if (divided) divide(params, multiprocessors, &way);
         way.cost = cost_of(params, &way, multiprocessors, info->rate);
         kiln__plan_weigh(&module->kernels[kernel], way.cost, way.splits);
-        if (!best->cost || way.cost < best->cost) *best = way;
+        if (best->cost == 0.0 || way.cost < best->cost) *best = way;
     }
 }
 
@@ -269,10 +269,10 @@ static plan plan_of(const kiln_gemm_nvfp4_params *params, const kiln_module *mod
     for (size_t i = 0; wide && params->k && i < sizeof tuned / sizeof *tuned; i++)
         if (params->tile == KILN_GEMM_TILE_AUTO || params->tile == (int32_t)tuned[i].tile)
             consider(params, module, tuned[i].kernel, may_split, &best);
-    if (!best.cost)
+    if (best.cost == 0.0)
         kiln__plan_take(&module->kernels[best.kernel],
                         wide ? "no tuned kernel is for this call" : "rows of a or b do not begin on 16 bytes");
-    if (!best.cost && may_split) divide(params, TILES_BLOCKS, &best);
+    if (best.cost == 0.0 && may_split) divide(params, TILES_BLOCKS, &best);
     return best;
 }
 

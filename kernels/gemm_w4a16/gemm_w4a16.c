@@ -112,7 +112,7 @@ static double tile_count(const kiln_gemm_w4a16_params *params, const plan *way) 
 static void divide(const kiln_gemm_w4a16_params *params, double blocks, plan *way) {
     uint64_t k = (uint64_t)params->k, most = k / SPLIT_LEAST;
     double wanted = blocks / tile_count(params, way);
-    uint64_t splits = wanted < SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
+    uint64_t splits = wanted < (double)SPLITS_MOST ? (uint64_t)wanted : SPLITS_MOST;
     if (splits > most) splits = most;
     if (splits <= 1) return;
     uint64_t each = ((k + splits - 1) / splits + SPLIT_STEP - 1) / SPLIT_STEP * SPLIT_STEP;

@@ -23,7 +23,7 @@ static kiln_status merge_attention_states(kiln_stream *stream, const kiln_merge_
 
     unsigned size_log2 = kiln__part_size_log2(part);
     int64_t x_rows, lse_rows;
-    bool overflow = __builtin_mul_overflow(parts, tokens, &x_rows) | __builtin_mul_overflow(parts, heads, &lse_rows);
+    bool overflow = __builtin_mul_overflow(parts, tokens, &x_rows) || __builtin_mul_overflow(parts, heads, &lse_rows);
     KILN__REQUIRE(!overflow, "%s: parts is %lld: is too large", name, (long long)parts);
     kiln__tensor out = kiln__tensor_of("out", params->out, params->out_stride),
                  x = kiln__tensor_of("x", params->x, params->x_stride);

@@ -59,7 +59,7 @@ static kiln_status quantize_nvfp4(kiln_stream *stream, const kiln_quantize_nvfp4
     KILN__TRY(take_tensors(name, params, &sizes, kiln__part_size_log2(part), &args));
 
     const unsigned lanes_log2 = kiln__lanes_log2((uint64_t)params->scale_cols);
-    const uint32_t tile = KILN_THREAD_VECTORS << lanes_log2;
+    const uint32_t tile = (uint32_t)KILN_THREAD_VECTORS << lanes_log2;
     args.shape.rows = params->scale_rows;
     args.shape.cols = params->scale_cols;
     args.shape.tile = tile;

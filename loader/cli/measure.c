@@ -18,7 +18,7 @@ static kiln_status run_once(kiln_stream *stream, kiln_event *start, kiln_event *
 }
 
 static unsigned calls_of_a_run(double nanoseconds) {
-    return nanoseconds * CALLS_MOST <= one_run ? CALLS_MOST : 1 + (unsigned)(one_run / nanoseconds);
+    return nanoseconds * (double)CALLS_MOST <= one_run ? CALLS_MOST : 1 + (unsigned)(one_run / nanoseconds);
 }
 
 static int compare(const void *a, const void *b) {

@@ -155,7 +155,7 @@ static double norm_of(const double *x, double eps) {
     double squares = 0;
     for (int64_t i = 0; i < COLS; i++)
         squares += x[i] * x[i];
-    return 1 / sqrt(squares / COLS + eps);
+    return 1 / sqrt(squares / (double)COLS + eps);
 }
 
 /* y and its norm, of one token. */
@@ -232,7 +232,8 @@ static void test_decode(kiln_stream *stream) {
         for (int64_t b = 0; b < BATCH; b++) {
             ids.values[b] = l.ids.values[b * LENGTH + t];
             for (int64_t i = 0; i < ORDERS; i++)
-                history.values[b * ORDERS + i] = t - ORDERS + i < 0 ? PAD : l.ids.values[b * LENGTH + t - ORDERS + i];
+                history.values[b * ORDERS + i] =
+                    t - ORDERS + i < 0 ? (double)PAD : l.ids.values[b * LENGTH + t - ORDERS + i];
             for (int64_t i = 0; i < CHANNELS; i++)
                 hidden.values[b * CHANNELS + i] = l.hidden.values[(b * LENGTH + t) * CHANNELS + i];
         }

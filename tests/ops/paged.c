@@ -31,7 +31,7 @@ static void cache_key(paged *c, attention_shape s, double *const sources[2], int
 static void paged_fill(paged *c, attention_shape s, double *const sources[2]) {
     int64_t *order = shuffled(c->blocks), used = 0;
     for (int64_t i = 0; i < c->blocks * c->block_size * c->caches[0].cols; i++)
-        c->caches[0].values[i] = c->caches[1].values[i] = c->cache_scales ? NAN_CODE : (double)NAN;
+        c->caches[0].values[i] = c->caches[1].values[i] = c->cache_scales ? (double)NAN_CODE : (double)NAN;
     for (int64_t b = 0; b < s.batch; b++) {
         c->lengths.values[b] = (double)s.seqlens_k[b];
         for (int64_t i = 0; i < c->max_blocks_per_seq; i++) {

@@ -198,7 +198,7 @@ static void run_special(kiln_stream *stream, precision p, int64_t padding, bool 
         weight.values[i] = 1;
     }
     values[5][LAST] = 3;
-    expected[5][LAST] = 3 / sqrt(9.0 / COLS + 1e-6);
+    expected[5][LAST] = 3 / sqrt(9.0 / (double)COLS + 1e-6);
     allowed[5][LAST] = 1e-5;
     matrix_set(&x, values[0]);
     matrix_set(&residual, zeros[0]);

@@ -195,10 +195,10 @@ static void test_beside_large(kiln_stream *stream) {
     matrix_expect_exact(&states, (const double[]){0, 1e10, MERGES});
     matrix_set(&other, (const double[]){log(2), 0, 0});
     harness_ok(function->call(stream, &params, sizeof params));
-    matrix_expect(&states, (const double[]){log(2), 5e9, MERGES / 2.0}, (const double[]){0, 500, 501});
+    matrix_expect(&states, (const double[]){log(2), 5e9, (double)MERGES / 2}, (const double[]){0, 500, 501});
     matrix_get(&states);
     double sum = states.values[1] + states.values[2];
-    if (!(fabs(sum - (1e10 + MERGES) / 2) < 1000)) harness_fail("the sum is %.12g", sum);
+    if (!(fabs(sum - (1e10 + (double)MERGES) / 2) < 1000)) harness_fail("the sum is %.12g", sum);
     matrix_destroy(&states);
     matrix_destroy(&other);
 }

@@ -64,7 +64,7 @@ static void fill_trees(trees *t) {
     matrix_set(&t->parents, parents);
     for (int64_t i = 0; i < SEQUENCES * NODES; i++) {
         int64_t sequence = i / NODES, node = i % NODES;
-        t->tokens.values[i] = node ? draft_token(t, sequence, node) : VOCABULARY; /* the model's last row */
+        t->tokens.values[i] = node ? draft_token(t, sequence, node) : (double)VOCABULARY; /* the model's last row */
         t->seeds.values[i] = (double)(1000 + sequence);
         t->positions.values[i] = (double)(70 + 3 * sequence + levels[node]);
         memcpy(t->logits.values + i * VOCABULARY, t->model.values + (int64_t)t->tokens.values[i] * VOCABULARY,

@@ -232,7 +232,7 @@ static void test_distribution(kiln_stream *stream) {
             counts[(int64_t)(second ? v.tokens.values[i * TREE + second] : v.next.values[i])]++;
         }
         for (int i = 0; i < TOKENS - 1; i++)
-            sum += pow(counts[i] - SEQUENCES * model[i], 2) / (SEQUENCES * model[i]);
+            sum += pow(counts[i] - (double)SEQUENCES * model[i], 2) / ((double)SEQUENCES * model[i]);
         /* Of three degrees of freedom, less likely than one in a million. */
         if (counts[TOKENS - 1] != 0 || sum > 30.7) harness_fail("chi-square is %g", sum);
         verification_destroy(&v);

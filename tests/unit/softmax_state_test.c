@@ -125,7 +125,7 @@ static void test_blocks(void **unused) {
     (void)unused;
     for (int round = 0; round < 100; round++) {
         double scores[SCORES], max = -INFINITY, accumulator = 0, whole;
-        int count = 1 + (int)(uniform() * SCORES), done = 0;
+        int count = 1 + (int)(uniform() * (double)SCORES), done = 0;
         long double sum = 0;
         for (int i = 0; i < count; i++) {
             scores[i] = round % 3 ? 60 * (uniform() - uniform()) : 0.01 * i + uniform();

@@ -134,7 +134,7 @@ static outcome verify_many(bool drawn, bool claimed) {
         float target[NODES * VOCABULARY], draft[NODES * VOCABULARY];
         fill_tree(drawn, tokens, target, draft);
         for (int i = 0; i < NODES * VOCABULARY && !claimed; i++)
-            draft[i] = 1.0f / VOCABULARY;
+            draft[i] = 1.0f / (float)VOCABULARY;
         assert_ok(kiln_tree_verify_sampled(tree, tokens, target, drawn ? draft : NULL, VOCABULARY, draw_bits(), round,
                                            path, &accepted, &next));
         int32_t first = accepted > 1 ? tokens[path[1]] : next, second = accepted > 2 ? tokens[path[2]] : next;
@@ -165,7 +165,7 @@ static void sampling_is_followed(void **unused) {
         outcome out = verify_many(drawn, true);
         fit f = fit_of(&out);
         printf("# %s: chi-square %.1f of %.0f degrees, %.1f%% accepted\n", drawn ? "drawn" : "chosen", f.sum, f.degrees,
-               100.0 * (double)out.accepted / DRAWS);
+               100.0 * (double)out.accepted / (double)DRAWS);
         assert_false(is_unlikely(&f));
     }
     /* The test would find a rule that is wrong: one that divides by other probabilities than those drawn with. */
@@ -199,8 +199,8 @@ static void one_child_is_accepted_as_often_as_it_can_be(void **unused) {
         accepted_many += accepted - 1;
     }
     kiln_tree_destroy(tree);
-    double off = (double)accepted_many - chance * DRAWS;
-    assert_true(fabs(off) <= 5 * sqrt(DRAWS * chance * (1 - chance)) + 1);
+    double off = (double)accepted_many - chance * (double)DRAWS;
+    assert_true(fabs(off) <= 5 * sqrt((double)DRAWS * chance * (1 - chance)) + 1);
 }
 
 static void bad_samples_are_refused(void **unused) {

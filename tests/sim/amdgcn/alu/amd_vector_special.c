@@ -17,7 +17,7 @@ enum { REVOLUTIONS_MAX = 256 };
 
 /* Angles are in revolutions; beyond the domain they count as 0. */
 static double evaluate(function f, double a) {
-    double turn = fabs(a) <= REVOLUTIONS_MAX ? 2 * M_PI * (a - nearbyint(a)) : 0;
+    double turn = fabs(a) <= (double)REVOLUTIONS_MAX ? 2 * M_PI * (a - nearbyint(a)) : 0;
     switch (f) {
     case AMD_RCP:
         return 1 / a;

@@ -36,7 +36,7 @@ uint32_t ptx_tensor_bytes(const ptx_tensor_map *map) {
 }
 
 static uint32_t span_of(const ptx_tensor_map *map) {
-    return map->swizzle ? GRANULE << map->swizzle : 0;
+    return map->swizzle ? (uint32_t)GRANULE << map->swizzle : 0;
 }
 
 uint32_t ptx_tensor_pitch(const ptx_tensor_map *map) {
