@@ -31,6 +31,15 @@ static uint64_t workspace_needed(int64_t rows, int64_t cols, int64_t k) {
     return size;
 }
 
+/* At least four groups of a block's threads for each element that is wanted, and as many as a subgroup has threads,
+ * tell a bound of the greatest elements well. */
+static uint32_t group_log2_of(int64_t k) {
+    uint32_t log2 = 0;
+    while (log2 < KILN_BLOCK_LOG2 - KILN_SUBGROUP_LOG2 && k * 4 <= KILN_BLOCK >> (log2 + 1))
+        log2++;
+    return log2;
+}
+
 static kiln_status check_sizes(const char *name, const kiln_top_k_params *params) {
     KILN__TRY(kiln__size_check(name, "rows", params->rows, INT32_MAX));
     KILN__TRY(kiln__size_check(name, "cols", params->cols, INT32_MAX));
@@ -43,7 +52,9 @@ static kiln_status check_sizes(const char *name, const kiln_top_k_params *params
 /* Launches once: chooses from shape.cols elements or candidates of each row. */
 static kiln_status launch_choice(kiln_stream *stream, unsigned part, const kiln_top_k_args *args, const char *name) {
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, chunks_of((uint64_t)args->shape.cols), (uint64_t)args->shape.rows, &config));
+    unsigned each_log2 = KILN_BLOCK_LOG2 - args->shape.lanes_log2;
+    uint64_t blocks = ((uint64_t)args->shape.rows + (1u << each_log2) - 1) >> each_log2;
+    KILN__TRY(kiln__grid(name, chunks_of((uint64_t)args->shape.cols), blocks, &config));
     return launch(stream, part, KERNEL_top_k, &config, args, sizeof *args);
 }
 
@@ -58,13 +69,19 @@ static kiln_status top_k(kiln_stream *stream, const kiln_top_k_params *params, u
     if (params->values) KILN__TRY(kiln__tensor_check(name, "values", params->values, rows, k, k, size_log2));
     KILN__TRY(kiln__tensor_check(name, "indices", params->indices, rows, k, k, 2));
     KILN__TRY(kiln__tensors_check(name, &x, 1, rows, cols, size_log2, &wide));
+    bool is_short = cols <= KILN_TOP_K_SHORT_COLS && k <= KILN_TOP_K_SHORT_RANKS;
     kiln_top_k_args args = {
         .values = params->values,
         .indices = params->indices,
         .x = params->x,
-        .shape = {.rows = rows, .cols = cols, .tile = KILN_TOP_K_CHUNK, .lanes_log2 = KILN_BLOCK_LOG2, .wide = wide},
+        .shape = {.rows = rows,
+                  .cols = cols,
+                  .tile = KILN_TOP_K_CHUNK,
+                  .lanes_log2 = is_short ? KILN_SUBGROUP_LOG2 : KILN_BLOCK_LOG2,
+                  .wide = wide},
         .x_stride = x.stride,
         .k = (uint32_t)k,
+        .group_log2 = group_log2_of(k),
     };
     if (cols <= KILN_TOP_K_CHUNK) return launch_choice(stream, part, &args, name);
 

@@ -25,6 +25,17 @@ static double one_number(void) {
     return -INFINITY;
 }
 
+/* Most elements are masked. */
+static double masked_number(void) {
+    return random_integer(0, 30) ? -INFINITY : random_number(-4, 4);
+}
+
+/* The greatest elements are neighbours. */
+static double next_number = 0;
+static double descending_number(void) {
+    return next_number = next_number < -2000 ? 0 : next_number - 1;
+}
+
 /* ---- The definition ---- */
 
 typedef struct element {
@@ -95,10 +106,11 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
 static void test_shapes(kiln_stream *stream) {
     static const struct {
         int64_t cols, k;
-    } sizes[] = {{1, 1},     {2, 2},       {7, 3},       {8, 8},        {64, 6},      {65, 64},    {256, 8},
-                 {300, 257}, {1024, 1024}, {4095, 1000}, {4096, 1},     {4096, 1024}, {4097, 2},   {8192, 64},
-                 {9000, 5},  {12289, 255}, {16385, 600}, {20000, 1024}, {32000, 40},  {4100, 1024}};
-    double (*values[])(void) = {any_number, few_numbers, special_number};
+    } sizes[] = {{1, 1},       {2, 2},       {7, 3},       {8, 8},        {64, 6},      {65, 64},     {256, 8},
+                 {300, 257},   {1024, 1024}, {4095, 1000}, {4096, 1},     {4096, 1024}, {4097, 2},    {8192, 64},
+                 {9000, 5},    {12289, 255}, {16385, 600}, {20000, 1024}, {32000, 40},  {4100, 1024}, {16384, 8},
+                 {16390, 100}, {40000, 192}, {8192, 193},  {2050, 16},    {1024, 17}};
+    double (*values[])(void) = {any_number, few_numbers, special_number, masked_number, descending_number};
     for (precision p = precision_first(); p < precision_end(); p++) {
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             shape s = {.rows = sizes[i].cols < 300 ? 3 : 1, .cols = sizes[i].cols, .k = sizes[i].k};
@@ -106,17 +118,35 @@ static void test_shapes(kiln_stream *stream) {
                 s.padding = random_integer(0, 17);
                 s.place = random_place();
             }
-            run(stream, p, s, values[random_integer(0, 2)], i % 3 != 0);
+            run(stream, p, s, values[random_integer(0, 4)], i % 3 != 0);
         }
         run(stream, p, (shape){.rows = 2, .cols = 1000, .k = 100}, one_number, true);
         run(stream, p, (shape){.rows = 1, .cols = 8200, .k = 1024}, few_numbers, true);
     }
 }
 
+/* Rows that subgroups choose from, some of which they leave to the block. */
+static void test_short_rows(kiln_stream *stream) {
+    static const struct {
+        int64_t rows, cols, k;
+    } sizes[] = {{1, 1, 1},    {9, 8, 2},    {17, 16, 16},  {8, 60, 6},    {33, 64, 8},    {3, 255, 16},  {10, 256, 8},
+                 {21, 257, 1}, {5, 300, 12}, {12, 512, 10}, {7, 1000, 16}, {16, 1024, 16}, {9, 1023, 16}, {19, 128, 4}};
+    double (*values[])(void) = {any_number, few_numbers, special_number, masked_number, descending_number, one_number};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            shape s = {.rows = sizes[i].rows, .cols = sizes[i].cols, .k = sizes[i].k};
+            if (i % 2) {
+                s.padding = random_integer(0, 17);
+                s.place = random_place();
+            }
+            run(stream, p, s, values[random_integer(0, 5)], i % 3 != 0);
+        }
+}
+
 /* What is left of a row after one launch is many chunks again: both halves of the workspace are used in turn. */
 static void test_many_launches(kiln_stream *stream) {
     if (!harness_on_cpu(stream))
-        return run(stream, BF16, (shape){.rows = 1, .cols = 70001, .k = 1024}, any_number, true);
+        return run(stream, BF16, (shape){.rows = 1, .cols = 280001, .k = 1024}, any_number, true);
     for (precision p = precision_first(); p < precision_end(); p++) {
         run(stream, p, (shape){.rows = 2, .cols = 1 << 20, .k = 1024}, any_number, true);
         run(stream, p, (shape){.rows = 3, .cols = 300001, .k = 700, .padding = 3}, few_numbers, true);
@@ -126,8 +156,8 @@ static void test_many_launches(kiln_stream *stream) {
 
 static void test_refusals(kiln_stream *stream) {
     harness_describe("top_k_f32 and what it refuses");
-    matrix x = matrix_create(stream, F32, 1, 4097, 0, 0), indices = matrix_create(stream, I32, 1, 4, 0, 0);
-    kiln_top_k_params params = {.indices = indices.data, .x = x.data, .rows = 1, .cols = 4097, .k = 4};
+    matrix x = matrix_create(stream, F32, 1, 16385, 0, 0), indices = matrix_create(stream, I32, 1, 4, 0, 0);
+    kiln_top_k_params params = {.indices = indices.data, .x = x.data, .rows = 1, .cols = 16385, .k = 4};
     const kiln_operator_function *function = operator_function("top_k", F32);
     expect_refusal(stream, function, &params, sizeof params, "workspace_size");
     params.workspace_size = 1 << 20;
@@ -155,6 +185,7 @@ static void test_refusals(kiln_stream *stream) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         on_each_device(test_shapes),
+        on_each_device(test_short_rows),
         on_one_device(test_many_launches),
         on_one_device(test_refusals),
     };

@@ -54,7 +54,7 @@ KILN_OPERATOR_FUNCTION(top_k_f32, kiln_top_k_params)
 KILN_OPERATOR_FUNCTION(top_k_f16, kiln_top_k_params)
 KILN_OPERATOR_FUNCTION(top_k_bf16, kiln_top_k_params)
 
-/* The bytes of workspace that top_k needs for rows, cols and k, whatever the pointers: 0 for rows of up to 4096
+/* The bytes of workspace that top_k needs for rows, cols and k, whatever the pointers: 0 for rows of up to 16384
  * elements. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_WORKSPACE_FUNCTION(top_k_f32, kiln_top_k_params)
 KILN_WORKSPACE_FUNCTION(top_k_f16, kiln_top_k_params)
