@@ -24,7 +24,7 @@ KILN_INLINE float squares_of(const void *x, const void *residual, size_t count, 
         sums_of(values, kiln_at(x, start, dtype), kiln_at(residual, start, dtype), n, dtype);
         kiln_squares_add(sum, values, n);
     }
-    return kiln_squares_total(sum);
+    return kiln_lanes_sum(sum);
 }
 
 /* The same row of all tensors. */

@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_SQUARES_CPU_H
 #define KILN_KERNELS_COMMON_SQUARES_CPU_H
 
-#include "kernels/common/cpu.h"
+#include "kernels/common/row_cpu.h"
 
 /* Adds the squares of n elements, at most a tile. */
 KILN_INLINE void kiln_squares_add(float sum[KILN_LANES], const float *values, size_t n) {
@@ -13,14 +13,6 @@ KILN_INLINE void kiln_squares_add(float sum[KILN_LANES], const float *values, si
             sum[lane] = KILN_FMA(values[i + lane], values[i + lane], sum[lane]);
     for (size_t i = whole; i < n; i++)
         sum[i - whole] = KILN_FMA(values[i], values[i], sum[i - whole]);
-}
-
-/* The sum of all lanes, whose contents are lost. */
-KILN_INLINE float kiln_squares_total(float sum[KILN_LANES]) {
-    for (size_t half = KILN_LANES / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            sum[lane] += sum[lane + half];
-    return sum[0];
 }
 
 #endif

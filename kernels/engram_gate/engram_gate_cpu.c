@@ -2,7 +2,7 @@
  *
  * Floor: a read of key, query and value and a write of y and normed at memory bandwidth.
  * Test: build/tests/ops/engram_gate_test. Bench: build/kiln bench engram_gate --device cpu */
-#include "kernels/common/cpu.h"
+#include "kernels/common/row_cpu.h"
 
 #include "kernels/engram_gate/gate.h"
 
@@ -24,13 +24,6 @@ KILN_INLINE const float *weights_at(float *tile, const void *weight, uint64_t co
     for (size_t i = 0; i < count; i++)
         tile[i] = 1.0f;
     return tile;
-}
-
-KILN_INLINE float total(float sum[KILN_LANES]) {
-    for (size_t half = KILN_LANES / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            sum[lane] += sum[lane + half];
-    return sum[0];
 }
 
 KILN_INLINE kiln_engram_sums sums_of(const kiln_engram_gate_args *args, kiln_cpu_work work, const void *value,
@@ -59,7 +52,8 @@ KILN_INLINE kiln_engram_sums sums_of(const kiln_engram_gate_args *args, kiln_cpu
             }
         }
     }
-    kiln_engram_sums sums = {total(l.keys), total(l.queries), total(l.products), total(l.values)};
+    kiln_engram_sums sums = {kiln_lanes_sum(l.keys), kiln_lanes_sum(l.queries), kiln_lanes_sum(l.products),
+                             kiln_lanes_sum(l.values)};
     return sums;
 }
 

@@ -6,7 +6,7 @@
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax --device cpu */
-#include "kernels/common/cpu.h"
+#include "kernels/common/row_cpu.h"
 
 #include "kernels/common/logarithm.h"
 #include "kernels/log_softmax/log_softmax_args.h"
@@ -26,24 +26,6 @@ KILN_INLINE float moved(float sum, float from, float origin) {
     return sum > 0.0f && sum < KILN_INFINITY ? sum * exp_of(from, origin) : sum;
 }
 
-KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
-    float tile[KILN_TILE], max[KILN_LANES];
-    for (size_t lane = 0; lane < KILN_LANES; lane++)
-        max[lane] = -KILN_INFINITY;
-    for (size_t start = 0; start < count; start += KILN_TILE) {
-        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
-        for (size_t i = 0; i < whole; i += KILN_LANES)
-            for (size_t lane = 0; lane < KILN_LANES; lane++)
-                max[lane] = kiln_max(values[i + lane], max[lane]);
-        for (size_t i = whole; i < n; i++)
-            max[i - whole] = kiln_max(values[i], max[i - whole]);
-    }
-    for (size_t lane = 1; lane < KILN_LANES; lane++)
-        max[0] = kiln_max(max[lane], max[0]);
-    return max[0];
-}
-
 KILN_INLINE float sum_of(const void *x, size_t count, float origin, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE], exps[KILN_TILE], sum[KILN_LANES] = {0};
     for (size_t start = 0; start < count; start += KILN_TILE) {
@@ -58,14 +40,11 @@ KILN_INLINE float sum_of(const void *x, size_t count, float origin, kiln_cpu_dty
         for (size_t i = whole; i < n; i++)
             sum[i - whole] += exps[i]; /* NOLINT(clang-analyzer-core.*) */
     }
-    for (size_t half = KILN_LANES / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            sum[lane] += sum[lane + half];
-    return sum[0];
+    return kiln_lanes_sum(sum);
 }
 
 KILN_INLINE kiln_log_softmax_partial partial_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
-    float origin = origin_of(max_of(x, count, dtype));
+    float origin = origin_of(kiln_row_max(x, count, true, dtype));
     return (kiln_log_softmax_partial){origin, sum_of(x, count, origin, dtype)};
 }
 

@@ -13,7 +13,7 @@ KILN_INLINE float squares_of(const void *x, size_t count, kiln_cpu_dtype dtype) 
         size_t n = kiln_min(count - start, KILN_TILE);
         kiln_squares_add(sum, kiln_tile_load(tile, kiln_at(x, start, dtype), n, dtype), n);
     }
-    return kiln_squares_total(sum);
+    return kiln_lanes_sum(sum);
 }
 
 /* Writes the results of a row. Of a large tensor it prefetches what lies `ahead` bytes from x, so that memory is read

@@ -10,7 +10,7 @@
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax --device cpu */
-#include "kernels/common/cpu.h"
+#include "kernels/common/row_cpu.h"
 #include "kernels/softmax/softmax_args.h"
 
 /* What the third pass needs to know of a row or chunk. */
@@ -25,24 +25,6 @@ typedef struct result {
 /* In 16-bit results the rounding error of the subtraction does not show. */
 KILN_INLINE float exp_of(float x, float max, kiln_cpu_dtype dtype) {
     return dtype == KILN_CPU_f32 ? kiln_exp_difference(x, max) : kiln_exp(x - max);
-}
-
-KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
-    float tile[KILN_TILE], max[KILN_LANES];
-    for (size_t lane = 0; lane < KILN_LANES; lane++)
-        max[lane] = -KILN_INFINITY;
-    for (size_t start = 0; start < count; start += KILN_TILE) {
-        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_load(tile, kiln_at(x, start, dtype), n, dtype);
-        for (size_t i = 0; i < whole; i += KILN_LANES)
-            for (size_t lane = 0; lane < KILN_LANES; lane++)
-                max[lane] = kiln_max(values[i + lane], max[lane]);
-        for (size_t i = whole; i < n; i++)
-            max[i - whole] = kiln_max(values[i], max[i - whole]);
-    }
-    for (size_t lane = 1; lane < KILN_LANES; lane++)
-        max[0] = kiln_max(max[lane], max[0]);
-    return max[0];
 }
 
 /* Writes n elements of a result, at most a tile, from start on. */
@@ -62,14 +44,6 @@ KILN_INLINE void put(const result *row, size_t start, size_t n, kiln_cpu_dtype d
             target[i] = exp_of(values[i], row->max, dtype) * row->scale;
     }
     kiln_tile_write(y, target, n, dtype, nontemporal);
-}
-
-/* The sum of all lanes, whose contents are lost. */
-KILN_INLINE float total_of(float *sum) {
-    for (size_t half = KILN_LANES / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            sum[lane] += sum[lane + half];
-    return sum[0];
 }
 
 /* The sum of exp(x - max); the exponentials are left in exps if that is not NULL. Meanwhile it writes `before`, a
@@ -92,7 +66,7 @@ KILN_INLINE float sum_of(const void *x, float *exps, size_t count, float max, co
         for (size_t i = whole; i < n; i++)
             sum[i - whole] += results[i]; /* NOLINT(clang-analyzer-core.*) */
     }
-    return total_of(sum);
+    return kiln_lanes_sum(sum);
 }
 
 KILN_INLINE void put_all(const result *row, size_t count, kiln_cpu_dtype dtype, bool nontemporal) {
@@ -127,7 +101,7 @@ KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *
         float *exps = NULL;
         if (keep) exps = rotate ? kiln_at_mut(args->y, first * (uint64_t)args->y_stride, dtype) : now.y;
         now.exps = exps;
-        now.max = origin_of(max_of(now.x, count, dtype));
+        now.max = origin_of(kiln_row_max(now.x, count, false, dtype));
         now.scale = scale_of(sum_of(now.x, exps, count, now.max, &before, ahead, dtype, nontemporal));
         before = now;
     }
@@ -137,7 +111,7 @@ KILN_INLINE void short_rows(const kiln_softmax_args *args, const kiln_cpu_span *
 /* The first pass over a chunk of a long row, and the second. */
 KILN_INLINE kiln_softmax_partial partial_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
     const result none = {0};
-    float max = max_of(x, count, dtype);
+    float max = kiln_row_max(x, count, false, dtype);
     float sum = sum_of(x, NULL, count, origin_of(max), &none, count * kiln_dtype_size(dtype), dtype, false);
     return (kiln_softmax_partial){max, sum};
 }
@@ -151,7 +125,7 @@ KILN_INLINE kiln_softmax_partial total_of_partials(const kiln_softmax_partial *p
     for (uint32_t start = 0; start < count; start += KILN_LANES)
         for (uint32_t lane = 0; lane < kiln_min(count - start, KILN_LANES); lane++)
             sum[lane] = KILN_FMA(partials[start + lane].sum, kiln_exp(partials[start + lane].max - max), sum[lane]);
-    total.sum = total_of(sum);
+    total.sum = kiln_lanes_sum(sum);
     return total;
 }
 

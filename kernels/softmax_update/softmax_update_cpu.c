@@ -5,27 +5,9 @@
  *
  * Floor: one read of the scores at memory bandwidth, and a second one from a cache.
  * Test: build/tests/ops/softmax_update_test. Bench: build/kiln bench softmax_update --device cpu */
-#include "kernels/common/cpu.h"
+#include "kernels/common/row_cpu.h"
 
 #include "kernels/softmax_update/state.h"
-
-KILN_INLINE float max_of(const void *x, size_t count, kiln_cpu_dtype dtype) {
-    float tile[KILN_TILE], max[KILN_LANES];
-    for (size_t lane = 0; lane < KILN_LANES; lane++)
-        max[lane] = -KILN_INFINITY;
-    for (size_t start = 0; start < count; start += KILN_TILE) {
-        size_t n = kiln_min(count - start, KILN_TILE), whole = n / KILN_LANES * KILN_LANES;
-        const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
-        for (size_t i = 0; i < whole; i += KILN_LANES)
-            for (size_t lane = 0; lane < KILN_LANES; lane++)
-                max[lane] = kiln_max(values[i + lane], max[lane]);
-        for (size_t i = whole; i < n; i++)
-            max[i - whole] = kiln_max(values[i], max[i - whole]);
-    }
-    for (size_t lane = 1; lane < KILN_LANES; lane++)
-        max[0] = kiln_max(max[lane], max[0]);
-    return max[0];
-}
 
 KILN_INLINE kiln_online_sum tile_sum(const float *values, size_t n, float origin) {
     float weights[KILN_TILE], sum[KILN_LANES] = {0};
@@ -38,10 +20,7 @@ KILN_INLINE kiln_online_sum tile_sum(const float *values, size_t n, float origin
             sum[lane] += weights[i + lane]; /* set above, since whole <= n: NOLINT(clang-analyzer-core.*) */
     for (size_t i = whole; i < n; i++)
         sum[i - whole] += weights[i]; /* NOLINT(clang-analyzer-core.*) */
-    for (size_t half = KILN_LANES / 2; half; half /= 2)
-        for (size_t lane = 0; lane < half; lane++)
-            sum[lane] += sum[lane + half];
-    return (kiln_online_sum){sum[0], 0.0f};
+    return (kiln_online_sum){kiln_lanes_sum(sum), 0.0f};
 }
 
 KILN_INLINE kiln_online_sum sum_of(const void *x, size_t count, float origin, kiln_cpu_dtype dtype) {
@@ -64,7 +43,7 @@ KILN_OUTLINED void softmax_update(const void *arguments, const kiln_cpu_span *sp
             size_t count = (size_t)args.shape.cols;
             kiln_online_state before = kiln_state_of(args.before, work.row, args.shape.rows);
             kiln_online_state other = kiln_state_of(args.other, work.row, args.shape.rows);
-            float max = kiln_max(other.max, kiln_max(before.max, max_of(x, count, dtype)));
+            float max = kiln_max(other.max, kiln_max(before.max, kiln_row_max(x, count, true, dtype)));
             kiln_online_sum sum = sum_of(x, count, kiln_online_origin(max), dtype);
             kiln_state_put(&args, work.row, before, other, sum, max);
         }

@@ -212,6 +212,8 @@ def wrong_arguments(run):
     ops, x = run.kiln.ops, np.zeros((2, 4), np.float32)
     refused(TypeError, "softmax: x is missing", lambda: ops.softmax())
     refused(TypeError, "softmax has no argument 'z'", lambda: ops.softmax(x, z=1))
+    refused(TypeError, "rmsnorm: eps is 'small': must be a number", lambda: ops.rmsnorm(x, eps="small"))
+    refused(TypeError, "sample: seed is 0.5: must be an integer", lambda: ops.sample(x, seed=0.5))
     refused(TypeError, "softmax takes 1 arrays by place, not 2", lambda: ops.softmax(x, x))
     refused(TypeError, "softmax: x is a list", lambda: ops.softmax([1.0]))
     refused(TypeError, "softmax: x: dtype <f8", lambda: ops.softmax(x.astype(np.float64)))

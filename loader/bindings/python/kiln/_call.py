@@ -170,7 +170,7 @@ class Call:
                     raise ValueError(f"{self.name}: no array before {field.name} says what {term.size} is")
                 if dimension != self._dimension(term):
                     raise ValueError(f"{self.name}: {field.name} is {list(shape)}: {dimension} must be {term.size} / "
-                                     f"{term.divisor}, {self._dimension(term)}")
+                                     f"{term.divisor}, which is {self._dimension(term)}")
                 continue
             size = (dimension - term.more) // term.factor
             if size < 0 or size * term.factor != dimension - term.more:
@@ -226,7 +226,11 @@ class Call:
         else:
             value = self.given[field.name]
             value = self._choice(field, value) if field.role == describe.OPTION else value
-        struct.pack_into(_FORMATS[field.role], self.params, field.offset, value)
+        try:
+            struct.pack_into(_FORMATS[field.role], self.params, field.offset, value)
+        except (struct.error, OverflowError):
+            wanted = "a number" if field.role == describe.REAL else "an integer of 64 bits"
+            raise TypeError(f"{self.name}: {field.name} is {value!r}: must be {wanted}") from None
 
     def _put_tensor(self, field: Field, tensor: Tensor) -> None:
         wanted = self._dtype(field)
