@@ -403,7 +403,7 @@ typedef enum kiln_image_kind { KILN_IMAGE_PTX = 1, KILN_IMAGE_CUBIN, KILN_IMAGE_
 /* Returns "ptx", "cubin", "hsaco", "cpu" or "unknown", in static storage. */
 KILN_API const char *kiln_image_kind_name(kiln_image_kind kind);
 
-enum { KILN_CPU_SCRATCH = 128 << 10 }; /* a later version may have more */
+enum { KILN_CPU_SCRATCH = 1 << 20 }; /* a later version may have more */
 
 /* The share of a CPU launch that one call computes: blocks [begin, end) of the x * y * z of the grid, x varying
  * fastest. Since the calling thread may have a small stack, the call has KILN_CPU_SCRATCH bytes of scratch memory, with

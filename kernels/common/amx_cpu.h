@@ -1,20 +1,48 @@
-/* Products of matrices by the tiles of AMX, for kernels of level x86-64-v4 that transpose one factor into lanes of two
- * or four numbers of k: gemm_amx.h and gemm_int8_amx.h.
+/* Products of matrices by the tiles of AMX, for kernels of level x86-64-v4: gemm_amx.h and gemm_int8_amx.h.
  *
- * Four tiles have the sums of 32 rows of a with 32 columns; a step of k, of 64 bytes, loads two tiles of either factor
- * and multiplies each with each, so that a tile that is loaded is used twice. */
+ * A block is KILN_AMX_ROWS rows of a by KILN_AMX_COLUMNS rows of b, the columns of d. Rows of both are taken
+ * KILN_AMX_DEPTH bytes at a time: those of a are copied tile by tile, so that no tile's rows lie a page apart; those of
+ * b are transposed, two tiles wide, in lanes of 4 bytes, which are two or four numbers of k. Then two tiles of rows are
+ * multiplied with two of columns: four tiles have the sums, and a tile that is loaded is used twice. The columns stay
+ * in the first-level cache, the copies and the sums in the second: a tile from there takes as long as 1.2 products.
+ *
+ * Measured on a virtual Intel Xeon (family 6, model 167): four tiles come from the first-level cache in the time of 2.1
+ * products, from the second in that of 4.9, and from beyond in that of 30, so that what counts is how often a row is
+ * read anew: 1 / KILN_AMX_COLUMNS and 1 / KILN_AMX_ROWS of the products. docs/benchmarks/cpu-model.md has the speeds.
+ */
 #ifndef KILN_KERNELS_COMMON_AMX_CPU_H
 #define KILN_KERNELS_COMMON_AMX_CPU_H
 
 #include "kernels/arch/amx.h"
+#include "kernels/common/amx_blocks.h"
 #include "kernels/common/cpu.h"
+#include <immintrin.h>
 
 enum {
-    KILN_AMX_ROWS = 32,       /* of a, multiplied at a time */
-    KILN_AMX_DEPTH_BYTES = 64 /* of a row of a in a tile */
+    KILN_AMX_TILE_ROWS = 16,
+    KILN_AMX_TILE_BYTES = 64, /* of a row */
+    KILN_AMX_DEPTH = 512      /* bytes of a row at a time */
 };
 
 typedef enum kiln_amx_numbers { KILN_AMX_BF16, KILN_AMX_F16, KILN_AMX_INT8 } kiln_amx_numbers;
+
+/* Tiles as they lie in memory. Lanes of sums are f32 or int32. */
+typedef struct kiln_amx_tile {
+    _Alignas(64) uint8_t rows[KILN_AMX_TILE_ROWS][KILN_AMX_TILE_BYTES];
+} kiln_amx_tile;
+
+typedef struct kiln_amx_block {
+    kiln_amx_tile sums[KILN_AMX_ROWS / KILN_AMX_TILE_ROWS][KILN_AMX_COLUMNS / KILN_AMX_TILE_ROWS];
+    kiln_amx_tile a[KILN_AMX_ROWS / KILN_AMX_TILE_ROWS][KILN_AMX_DEPTH / KILN_AMX_TILE_BYTES];
+    kiln_amx_tile b[KILN_AMX_DEPTH / KILN_AMX_TILE_BYTES][2];
+} kiln_amx_block;
+
+/* Some rows of a or b, from a place in k on. */
+typedef struct kiln_amx_rows {
+    const uint8_t *first;
+    uint64_t stride; /* bytes */
+    size_t count;    /* where a tile needs more it has the last one again, whose sums are not used */
+} kiln_amx_rows;
 
 /* All tiles are whole ones. Tiles are the thread's until kiln_amx_end. */
 KILN_INLINE void kiln_amx_begin(void) {
@@ -27,56 +55,148 @@ KILN_INLINE void kiln_amx_end(void) {
     KILN_AMX_RELEASE();
 }
 
-/* KILN_AMX_ROWS rows of a, or where they are copied to if there are fewer or they end within a tile: copies have zeros
- * there, and are `size` bytes apart, the row's bytes rounded up to whole tiles. Gives their stride in place of a's. */
-KILN_INLINE const char *kiln_amx_rows(char *copies, const char *a, uint64_t *stride, size_t rows, size_t bytes,
-                                      size_t size) {
-    if (rows >= KILN_AMX_ROWS && bytes % KILN_AMX_DEPTH_BYTES == 0) return a;
-    memset(copies, 0, KILN_AMX_ROWS * size);
-    for (size_t row = 0; row < kiln_min(rows, KILN_AMX_ROWS); row++)
-        memcpy(copies + row * size, a + row * *stride, bytes);
-    *stride = size;
-    return copies;
+KILN_INLINE const uint8_t *kiln_amx_row(const kiln_amx_rows *rows, size_t row) {
+    return rows->first + kiln_min(row, rows->count - 1) * rows->stride;
 }
 
-/* Adds to sums, rows of `width` bytes of f32 or int32, the products of KILN_AMX_ROWS rows of a with `width` / 4
- * columns, whose rows have as many lanes: `steps` of 64 bytes of a's rows, and 16 rows of the columns. */
-KILN_INLINE void kiln_amx_multiply(void *sums, const char *a, uint64_t a_stride, const void *columns, size_t width,
-                                   size_t steps, kiln_amx_numbers numbers) {
-    for (size_t col = 0; col < width; col += 128) {
-        char *low = (char *)sums + col, *high = low + 16 * width;
-        const char *left = a, *b = (const char *)columns + col;
-        KILN_AMX_LOAD(0, low, width);
-        KILN_AMX_LOAD(1, low + 64, width);
-        KILN_AMX_LOAD(2, high, width);
-        KILN_AMX_LOAD(3, high + 64, width);
-        for (size_t step = 0; step < steps; step++, left += KILN_AMX_DEPTH_BYTES, b += 16 * width) {
-            KILN_AMX_LOAD(4, left, a_stride);
-            KILN_AMX_LOAD(5, left + 16 * a_stride, a_stride);
-            KILN_AMX_LOAD(6, b, width);
-            KILN_AMX_LOAD(7, b + 64, width);
-            if (numbers == KILN_AMX_BF16) {
-                KILN_AMX_DOT_BF16(0, 4, 6);
-                KILN_AMX_DOT_BF16(1, 4, 7);
-                KILN_AMX_DOT_BF16(2, 5, 6);
-                KILN_AMX_DOT_BF16(3, 5, 7);
-            } else if (numbers == KILN_AMX_F16) {
-                KILN_AMX_DOT_F16(0, 4, 6);
-                KILN_AMX_DOT_F16(1, 4, 7);
-                KILN_AMX_DOT_F16(2, 5, 6);
-                KILN_AMX_DOT_F16(3, 5, 7);
-            } else {
-                KILN_AMX_DOT_INT8(0, 4, 6);
-                KILN_AMX_DOT_INT8(1, 4, 7);
-                KILN_AMX_DOT_INT8(2, 5, 6);
-                KILN_AMX_DOT_INT8(3, 5, 7);
-            }
+/* Copies `bytes` of each row into tiles, the last of them with zeros behind. */
+KILN_INLINE void kiln_amx_take_rows(kiln_amx_block *block, const kiln_amx_rows *a, size_t bytes) {
+    for (size_t row = 0; row < a->count || row % (2 * KILN_AMX_TILE_ROWS); row++) {
+        const uint8_t *source = kiln_amx_row(a, row);
+        for (size_t byte = 0; byte < bytes; byte += KILN_AMX_TILE_BYTES) {
+            const size_t left = bytes - byte;
+            const __mmask64 mask = left >= KILN_AMX_TILE_BYTES ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
+            kiln_amx_tile *tile = &block->a[row / KILN_AMX_TILE_ROWS][byte / KILN_AMX_TILE_BYTES];
+            _mm512_store_si512(tile->rows[row % KILN_AMX_TILE_ROWS], _mm512_maskz_loadu_epi8(mask, source + byte));
         }
-        KILN_AMX_STORE(0, low, width);
-        KILN_AMX_STORE(1, low + 64, width);
-        KILN_AMX_STORE(2, high, width);
-        KILN_AMX_STORE(3, high + 64, width);
     }
+}
+
+/* The 16 bytes from `byte` on of rows `row`, `row` + 4, `row` + 8 and `row` + 12 of a tile. */
+KILN_INLINE __m512i kiln_amx_quarter(const uint8_t *const *rows, size_t row, size_t byte) {
+    __m512i quarter = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)(rows[row] + byte)));
+    KILN_UNROLL
+    for (int i = 1; i < 4; i++) {
+        const __m128i next = _mm_loadu_si128((const __m128i *)(const void *)(rows[row + 4 * (size_t)i] + byte));
+        quarter = i == 1   ? _mm512_inserti32x4(quarter, next, 1)
+                  : i == 2 ? _mm512_inserti32x4(quarter, next, 2)
+                           : _mm512_inserti32x4(quarter, next, 3);
+    }
+    return quarter;
+}
+
+/* The transpose of 16 rows of 16 lanes: four lanes of each row at a time. */
+KILN_INLINE void kiln_amx_transpose(kiln_amx_tile *tile, const uint8_t *const *rows) {
+    KILN_UNROLL
+    for (size_t lane = 0; lane < 16; lane += 4) {
+        __m512i from[4];
+        KILN_UNROLL
+        for (size_t i = 0; i < 4; i++)
+            from[i] = kiln_amx_quarter(rows, i, 4 * lane);
+        const __m512i low[2] = {_mm512_unpacklo_epi32(from[0], from[1]), _mm512_unpacklo_epi32(from[2], from[3])};
+        const __m512i high[2] = {_mm512_unpackhi_epi32(from[0], from[1]), _mm512_unpackhi_epi32(from[2], from[3])};
+        _mm512_store_si512(tile->rows[lane], _mm512_unpacklo_epi64(low[0], low[1]));
+        _mm512_store_si512(tile->rows[lane + 1], _mm512_unpackhi_epi64(low[0], low[1]));
+        _mm512_store_si512(tile->rows[lane + 2], _mm512_unpacklo_epi64(high[0], high[1]));
+        _mm512_store_si512(tile->rows[lane + 3], _mm512_unpackhi_epi64(high[0], high[1]));
+    }
+}
+
+/* Transposes `bytes` of two tiles of rows, from row `first` on; zeros are behind them. */
+KILN_INLINE void kiln_amx_take_columns(kiln_amx_block *block, const kiln_amx_rows *b, size_t first, size_t bytes) {
+    for (size_t half = 0; half < 2; half++) {
+        const uint8_t *rows[KILN_AMX_TILE_ROWS];
+        for (size_t i = 0; i < KILN_AMX_TILE_ROWS; i++)
+            rows[i] = kiln_amx_row(b, first + half * KILN_AMX_TILE_ROWS + i);
+        for (size_t byte = 0; byte < bytes; byte += KILN_AMX_TILE_BYTES) {
+            kiln_amx_tile end;
+            const uint8_t *sources[KILN_AMX_TILE_ROWS];
+            const size_t left = kiln_min(bytes - byte, KILN_AMX_TILE_BYTES);
+            if (left < KILN_AMX_TILE_BYTES) memset(&end, 0, sizeof end);
+            for (size_t i = 0; i < KILN_AMX_TILE_ROWS; i++) {
+                if (left < KILN_AMX_TILE_BYTES) memcpy(end.rows[i], rows[i] + byte, left);
+                sources[i] = left < KILN_AMX_TILE_BYTES ? end.rows[i] : rows[i] + byte;
+            }
+            kiln_amx_transpose(&block->b[byte / KILN_AMX_TILE_BYTES][half], sources);
+        }
+    }
+}
+
+/* Adds to tiles 0 to 3 the products of two tiles of rows with two of columns, of `steps` tiles along k. */
+KILN_INLINE void kiln_amx_add_products(const kiln_amx_tile *low, const kiln_amx_tile *high, const kiln_amx_tile (*b)[2],
+                                       size_t steps, kiln_amx_numbers numbers) {
+    for (size_t step = 0; step < steps; step++) {
+        KILN_AMX_LOAD(4, low + step, KILN_AMX_TILE_BYTES);
+        KILN_AMX_LOAD(6, &b[step][0], KILN_AMX_TILE_BYTES);
+        KILN_AMX_LOAD(7, &b[step][1], KILN_AMX_TILE_BYTES);
+        KILN_AMX_LOAD(5, high + step, KILN_AMX_TILE_BYTES);
+        if (numbers == KILN_AMX_BF16) {
+            KILN_AMX_DOT_BF16(0, 4, 6);
+            KILN_AMX_DOT_BF16(1, 4, 7);
+            KILN_AMX_DOT_BF16(2, 5, 6);
+            KILN_AMX_DOT_BF16(3, 5, 7);
+        } else if (numbers == KILN_AMX_F16) {
+            KILN_AMX_DOT_F16(0, 4, 6);
+            KILN_AMX_DOT_F16(1, 4, 7);
+            KILN_AMX_DOT_F16(2, 5, 6);
+            KILN_AMX_DOT_F16(3, 5, 7);
+        } else {
+            KILN_AMX_DOT_INT8(0, 4, 6);
+            KILN_AMX_DOT_INT8(1, 4, 7);
+            KILN_AMX_DOT_INT8(2, 5, 6);
+            KILN_AMX_DOT_INT8(3, 5, 7);
+        }
+    }
+}
+
+/* Tiles 0 to 3 to two tiles each of two rows of tiles. */
+KILN_INLINE void kiln_amx_store_sums(kiln_amx_tile *low, kiln_amx_tile *high) {
+    KILN_AMX_STORE(0, &low[0], KILN_AMX_TILE_BYTES);
+    KILN_AMX_STORE(1, &low[1], KILN_AMX_TILE_BYTES);
+    KILN_AMX_STORE(2, &high[0], KILN_AMX_TILE_BYTES);
+    KILN_AMX_STORE(3, &high[1], KILN_AMX_TILE_BYTES);
+}
+
+KILN_INLINE void kiln_amx_zero_sums(void) {
+    KILN_AMX_ZERO(0);
+    KILN_AMX_ZERO(1);
+    KILN_AMX_ZERO(2);
+    KILN_AMX_ZERO(3);
+}
+
+/* Adds to the sums of the block, or sets them if these are the first, the products of all rows of a with all of b: of
+ * KILN_AMX_DEPTH bytes of each at most. */
+KILN_INLINE void kiln_amx_multiply(kiln_amx_block *block, const kiln_amx_rows *a, const kiln_amx_rows *b, size_t bytes,
+                                   bool first, kiln_amx_numbers numbers) {
+    const size_t steps = (bytes + KILN_AMX_TILE_BYTES - 1) / KILN_AMX_TILE_BYTES;
+    kiln_amx_take_rows(block, a, bytes);
+    for (size_t col = 0; col < b->count; col += 2 * KILN_AMX_TILE_ROWS) {
+        kiln_amx_take_columns(block, b, col, bytes);
+        for (size_t row = 0; row < a->count; row += 2 * KILN_AMX_TILE_ROWS) {
+            const size_t tile = row / KILN_AMX_TILE_ROWS;
+            kiln_amx_tile *low = &block->sums[tile][col / KILN_AMX_TILE_ROWS];
+            kiln_amx_tile *high = &block->sums[tile + 1][col / KILN_AMX_TILE_ROWS];
+            if (first) {
+                kiln_amx_zero_sums();
+            } else {
+                KILN_AMX_LOAD(0, &low[0], KILN_AMX_TILE_BYTES);
+                KILN_AMX_LOAD(1, &low[1], KILN_AMX_TILE_BYTES);
+                KILN_AMX_LOAD(2, &high[0], KILN_AMX_TILE_BYTES);
+                KILN_AMX_LOAD(3, &high[1], KILN_AMX_TILE_BYTES);
+            }
+            kiln_amx_add_products(block->a[tile], block->a[tile + 1], (const kiln_amx_tile(*)[2])block->b, steps,
+                                  numbers);
+            kiln_amx_store_sums(low, high);
+        }
+    }
+}
+
+/* Copies the sums of a row of the block: `count` lanes of 4 bytes, up to whole tiles. */
+KILN_INLINE void kiln_amx_sums_of(void *sums, const kiln_amx_block *block, size_t row, size_t count) {
+    for (size_t col = 0; col < count; col += KILN_AMX_TILE_ROWS)
+        memcpy((char *)sums + 4 * col,
+               block->sums[row / KILN_AMX_TILE_ROWS][col / KILN_AMX_TILE_ROWS].rows[row % KILN_AMX_TILE_ROWS],
+               KILN_AMX_TILE_BYTES);
 }
 
 #endif

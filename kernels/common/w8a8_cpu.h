@@ -13,7 +13,7 @@
  * Rows: dot products of few rows of a with rows of b, in vectors along k, each row of b from its first byte to its
  * last.
  *
- * Where codes are integers the includer also defines, after this header, multiply_strip_extended and
+ * Where codes are integers the includer also defines, after this header, tiles_extended, multiply_strip_extended and
  * rows_block_extended: for machines that have instructions beyond their level. */
 #ifndef KILN_KERNELS_COMMON_W8A8_CPU_H
 #define KILN_KERNELS_COMMON_W8A8_CPU_H
@@ -215,7 +215,15 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_w8a8_args *ar
 /* Computes the same sums as multiply_strip, of as many codes from k on as it returns: 0 if the machine
  * cannot. */
 static size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k);
+
+/* Computes the blocks of the span, to the same bits: false if the machine cannot. */
+static bool tiles_extended(const kiln_w8a8_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype);
 #else
+KILN_INLINE bool tiles_extended(const kiln_w8a8_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    (void)args, (void)span, (void)dtype;
+    return false;
+}
+
 KILN_INLINE size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s,
                                            uint64_t k) {
     (void)scratch, (void)args, (void)s, (void)k;
@@ -223,10 +231,22 @@ KILN_INLINE size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8
 }
 #endif
 
+/* Writes the results of row `row` of a strip from its sums. */
+KILN_INLINE void finish_row(finish_tiles *tiles, const kiln_w8a8_args *args, const w8a8_sum *sums, const strip *s,
+                            size_t row, kiln_cpu_dtype dtype) {
+    const float *results = scaled(tiles, args, sums, s->row + row, s->col, s->cols);
+    uint64_t place = ((uint64_t)s->split * (uint64_t)args->m + s->row + row) * (uint64_t)args->n + s->col;
+    if (args->partials)
+        memcpy(args->partials + place, results, s->cols * sizeof *results);
+    else
+        finish(tiles, args, results, s->row + row, s->col, s->cols, dtype);
+}
+
 KILN_OUTLINED void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
+    if (tiles_extended(&args, span, dtype)) return;
     memset(scratch->b_scales, 0, sizeof scratch->b_scales);
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
         s = strip_of(&args, span, block);
@@ -238,14 +258,8 @@ KILN_OUTLINED void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, 
             n = kiln_min(s.k_end - k, GROUP);
             multiply_strip(scratch, &args, &s, k, n);
         }
-        for (size_t row = 0; row < s.rows; row++) {
-            const float *sums = scaled(&scratch->tiles, &args, scratch->sums[row], s.row + row, s.col, s.cols);
-            uint64_t place = ((uint64_t)s.split * (uint64_t)args.m + s.row + row) * (uint64_t)args.n + s.col;
-            if (args.partials)
-                memcpy(args.partials + place, sums, s.cols * sizeof *sums);
-            else
-                finish(&scratch->tiles, &args, sums, s.row + row, s.col, s.cols, dtype);
-        }
+        for (size_t row = 0; row < s.rows; row++)
+            finish_row(&scratch->tiles, &args, scratch->sums[row], &s, row, dtype);
     }
 }
 

@@ -1,45 +1,76 @@
-/* gemm_tiles of bf16 and f16 by AMX: gemm_dot.h tells when, and transposes columns. Included once, by gemm_dot.h.
+/* gemm_tiles of bf16 and f16 by AMX, where the device was opened with allow_amx and the call asks for dot products: see
+ * amx_cpu.h. Included once, by gemm_dot.h.
  *
- * A strip's sums and columns are tiles as they lie: a row of 64 sums is four tiles wide, and 16 rows of columns, each
- * of two numbers of k, are the other factor of 64 bytes of rows of a, which are read where they are. All of it is in
- * the second-level cache.
- *
- * Floor: a tile's product of 16 x 16 x 32 takes 16 cycles. Tried by an emulator of these instructions: not measured. */
+ * Floor: a tile's product of 16 x 16 x 32 takes 16 cycles. Measured on a processor: docs/benchmarks/cpu-model.md. */
 #include "kernels/common/amx_cpu.h"
 
-enum { AMX_COPY_BYTES = DOT_DEPTH * sizeof(uint16_t) };
+/* Working memory for a block. */
+typedef struct amx_scratch {
+    kiln_amx_block block;
+    float sums[KILN_AMX_COLUMNS]; /* of a row */
+    finish_tiles tiles;
+} amx_scratch;
+_Static_assert(sizeof(amx_scratch) <= KILN_CPU_SCRATCH, "fits");
+_Static_assert((int)TILE == (int)KILN_AMX_LAUNCHED, "tiles are what is launched");
+_Static_assert((int)KILN_AMX_COLUMNS <= (int)KILN_TILE, "a row's results are a tile");
 
-_Static_assert(sizeof(strip_scratch) + KILN_AMX_ROWS * AMX_COPY_BYTES <= KILN_CPU_SCRATCH, "copies of a's rows fit");
-_Static_assert(STRIP_ROWS >= STRIP * TILE && STRIP * TILE % KILN_AMX_ROWS == 0, "whole tiles of sums fit");
+/* Writes the results of rows of a strip. */
+KILN_INLINE void finish_block(amx_scratch *scratch, const kiln_gemm_args *args, const strip *s, kiln_cpu_dtype dtype) {
+    for (size_t row = 0; row < s->rows; row++) {
+        kiln_amx_sums_of(scratch->sums, &scratch->block, row, s->cols);
+        if (args->partials) {
+            uint64_t matrix = ((uint64_t)s->split * args->batch + s->batch) * (uint64_t)args->m;
+            uint64_t place = (matrix + s->row + row) * (uint64_t)args->n + s->col;
+            memcpy(args->partials + place, scratch->sums, s->cols * sizeof *scratch->sums);
+        } else {
+            finish(&scratch->tiles, args, scratch->sums, s->batch, s->row + row, s->col, s->cols, dtype);
+        }
+    }
+}
 
-/* What multiply_strip does, of n elements. */
-KILN_INLINE void multiply_strip_tiles(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, uint64_t k,
-                                      size_t n, kiln_cpu_dtype dtype) {
-    const uint64_t b_stride = (uint64_t)args->b_stride, a_stride = (uint64_t)args->a_stride;
-    const uint16_t *b = (const uint16_t *)args->b + s->batch * (uint64_t)args->b_batch_stride + s->col * b_stride + k;
-    const uint16_t *a = (const uint16_t *)args->a + s->batch * (uint64_t)args->a_batch_stride + s->row * a_stride + k;
-    dot_strip *pairs = (dot_strip *)(void *)scratch->columns;
-    const size_t bytes = n * sizeof *a, steps = (bytes + KILN_AMX_DEPTH_BYTES - 1) / KILN_AMX_DEPTH_BYTES;
-    take_pairs(pairs, b, b_stride, s->cols, n);
+/* The strip, as wide as a block of AMX, that begins with a block of the launch. */
+KILN_INLINE strip block_of(const kiln_gemm_args *args, const kiln_cpu_span *span, uint64_t block) {
+    const uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], matrix = block / tiles, tile = block % tiles;
+    const uint64_t most = kiln_min(span->end - block, tiles - tile);
+    const kiln_amx_rectangle r = kiln_amx_rectangle_of(tile, most, args->tile_rows, span->grid[0]);
+    strip s = {.split = (uint32_t)(matrix % args->splits),
+               .batch = (uint32_t)(matrix / args->splits),
+               .row = r.row * TILE,
+               .col = r.col * TILE,
+               .blocks = r.rows * r.cols};
+    s.rows = kiln_min((uint64_t)args->m - s.row, r.rows * TILE);
+    s.cols = kiln_min((uint64_t)args->n - s.col, r.cols * TILE);
+    s.k = (uint64_t)s.split * args->split;
+    s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
+    return s;
+}
+
+KILN_INLINE void amx_tiles(const kiln_gemm_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    enum { SIZE = sizeof(uint16_t) };
+    amx_scratch *scratch = span->scratch;
+    const uint64_t a_stride = (uint64_t)args->a_stride * SIZE, b_stride = (uint64_t)args->b_stride * SIZE;
+    strip s;
     kiln_amx_begin();
-    for (size_t row = 0; row < s->rows; row += KILN_AMX_ROWS) {
-        const size_t rows = kiln_min(s->rows - row, KILN_AMX_ROWS);
-        uint64_t stride = a_stride * sizeof *a;
-        const char *left = kiln_amx_rows((char *)(scratch + 1), (const char *)(a + row * a_stride), &stride, rows,
-                                         bytes, steps * KILN_AMX_DEPTH_BYTES);
-        kiln_amx_multiply(scratch->sums[row], left, stride, pairs->columns, TILE * sizeof(float), steps,
-                          dtype == KILN_CPU_f16 ? KILN_AMX_F16 : KILN_AMX_BF16);
-        if (k + n == s->k_end) finish_rows(scratch, args, s, row, row + rows, dtype);
+    for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
+        s = block_of(args, span, block);
+        if (s.batch >= args->batch) break;
+        const uint8_t *a = (const uint8_t *)args->a + s.batch * (uint64_t)args->a_batch_stride * SIZE;
+        const uint8_t *b = (const uint8_t *)args->b + s.batch * (uint64_t)args->b_batch_stride * SIZE;
+        for (uint64_t k = s.k * SIZE; k < s.k_end * SIZE; k += KILN_AMX_DEPTH) {
+            const kiln_amx_rows left = {a + s.row * a_stride + k, a_stride, s.rows};
+            const kiln_amx_rows right = {b + s.col * b_stride + k, b_stride, s.cols};
+            kiln_amx_multiply(&scratch->block, &left, &right, kiln_min(s.k_end * SIZE - k, KILN_AMX_DEPTH),
+                              k == s.k * SIZE, dtype == KILN_CPU_f16 ? KILN_AMX_F16 : KILN_AMX_BF16);
+        }
+        finish_block(scratch, args, &s, dtype);
     }
     kiln_amx_end();
 }
 
-static void multiply_strip_bf16_tiles(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, uint64_t k,
-                                      size_t n) {
-    multiply_strip_tiles(scratch, args, s, k, n, KILN_CPU_bf16);
-}
-
-static void multiply_strip_f16_tiles(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, uint64_t k,
-                                     size_t n) {
-    multiply_strip_tiles(scratch, args, s, k, n, KILN_CPU_f16);
+/* Computes the blocks, if AMX may: false if not. Without k there are no sums to begin with. */
+KILN_INLINE bool gemm_amx(const kiln_gemm_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    if (dtype == KILN_CPU_f32 || args->stages != KILN_GEMM_COMPUTE_DOT || !args->k) return false;
+    if (!KILN_CPU_HAS_AMX(dtype == KILN_CPU_f16 ? KILN__CPU_AMX_F16 : KILN__CPU_AMX_BF16)) return false;
+    amx_tiles(args, span, dtype);
+    return true;
 }

@@ -243,6 +243,7 @@ KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, ki
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* a copy, which no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
+    if (gemm_amx(&args, span, dtype)) return;
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
         s = strip_of(&args, span, block);
         if (s.batch >= args.batch) break;

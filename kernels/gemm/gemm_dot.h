@@ -152,16 +152,10 @@ DOT static void multiply_strip_dot(strip_scratch *scratch, const kiln_gemm_args 
 /* Does what multiply_strip does of as many elements from k on as it says: of none if it is not asked to. */
 KILN_INLINE size_t multiply_strip_extended(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s,
                                            uint64_t k, kiln_cpu_dtype dtype) {
-    if (dtype == KILN_CPU_f32 || args->stages != KILN_GEMM_COMPUTE_DOT) return 0;
+    if (args->stages != KILN_GEMM_COMPUTE_DOT) return 0;
     const size_t n = kiln_min(s->k_end - k, DOT_DEPTH);
-    if (dtype == KILN_CPU_bf16 && KILN_CPU_HAS_AMX(KILN__CPU_AMX_BF16))
-        multiply_strip_bf16_tiles(scratch, args, s, k, n);
-    else if (dtype == KILN_CPU_f16 && KILN_CPU_HAS_AMX(KILN__CPU_AMX_F16))
-        multiply_strip_f16_tiles(scratch, args, s, k, n);
-    else if (dtype == KILN_CPU_bf16 && KILN_CPU_HAS("avx512bf16"))
-        multiply_strip_dot(scratch, args, s, k, n);
-    else
-        return 0;
+    if (dtype != KILN_CPU_bf16 || !KILN_CPU_HAS("avx512bf16")) return 0;
+    multiply_strip_dot(scratch, args, s, k, n);
     return n;
 }
 
@@ -171,6 +165,11 @@ KILN_INLINE size_t multiply_strip_extended(strip_scratch *scratch, const kiln_ge
                                            uint64_t k, kiln_cpu_dtype dtype) {
     (void)scratch, (void)args, (void)s, (void)k, (void)dtype;
     return 0;
+}
+
+KILN_INLINE bool gemm_amx(const kiln_gemm_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    (void)args, (void)span, (void)dtype;
+    return false;
 }
 
 #endif

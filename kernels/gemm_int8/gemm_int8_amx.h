@@ -1,63 +1,110 @@
 /* gemm_int8_tiles by AMX, where the device was opened with allow_amx: products of tiles are added in int32, exactly,
- * hence to the same bits as by w8a8_cpu.h. Included once, by gemm_int8_vnni.h, which has the codes' vectors.
+ * hence to the same bits as by w8a8_cpu.h. See amx_cpu.h. Included once, by gemm_int8_vnni.h.
  *
- * As gemm_amx.h: a strip's sums and columns, with four codes of k in a lane, are tiles as they lie. Where groups have
- * scales, a group's products are added to zeros, and their sums then scaled; else columns of four groups are transposed
- * at a time.
+ * Where groups have scales, the products of a group's two tiles along k are added to zeros, and their sums then scaled.
  *
- * Floor: a tile's product of 16 x 16 x 64 takes 16 cycles. Tried by an emulator of these instructions: not measured. */
+ * Floor: a tile's product of 16 x 16 x 64 takes 16 cycles. Measured on a processor: docs/benchmarks/cpu-model.md. */
 #include "kernels/common/amx_cpu.h"
 
-enum { AMX_DEPTH = 4 * GROUP /* codes of a row */ };
+enum { AMX_GROUPS = KILN_AMX_DEPTH / GROUP, AMX_GROUP_STEPS = GROUP / KILN_AMX_TILE_BYTES };
 
-/* What a strip is worked on with, in place of floats. */
-typedef struct amx_strip {
-    codes_vec columns[AMX_DEPTH / 4][TILE / KILN_VEC];
-    int32_t products[KILN_AMX_ROWS][TILE]; /* of a group */
-} amx_strip;
-_Static_assert(offsetof(strip_scratch, columns) + sizeof(amx_strip) <= offsetof(strip_scratch, a),
-               "is where floats are");
-_Static_assert(sizeof(strip_scratch) % sizeof(codes_vec) == 0, "vectors are aligned behind it");
-_Static_assert(sizeof(strip_scratch) + KILN_AMX_ROWS * AMX_DEPTH <= KILN_CPU_SCRATCH, "copies of a's rows fit");
-_Static_assert(STRIP_ROWS >= STRIP * TILE && STRIP * TILE % KILN_AMX_ROWS == 0, "whole tiles of sums fit");
+/* Working memory for a block. */
+typedef struct amx_scratch {
+    kiln_amx_block block;
+    kiln_amx_tile products[2][2]; /* of a group */
+    float a_scales[AMX_GROUPS][KILN_AMX_ROWS], b_scales[AMX_GROUPS][KILN_AMX_COLUMNS];
+    w8a8_sum sums[KILN_AMX_COLUMNS]; /* of a row */
+    finish_tiles tiles;
+} amx_scratch;
+_Static_assert(sizeof(amx_scratch) <= KILN_CPU_SCRATCH, "fits");
+_Static_assert((int)TILE == (int)KILN_AMX_LAUNCHED, "tiles are what is launched");
+_Static_assert((int)KILN_AMX_COLUMNS <= (int)KILN_TILE, "a row's results are a tile");
 
-/* Adds a group's products of some rows, from the strip's row `row` on, with their scales to the sums. */
-KILN_INLINE void add_scaled(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k, size_t row,
-                            size_t rows) {
-    const amx_strip *codes = (const amx_strip *)(const void *)scratch->columns;
-    for (size_t r = 0; r < rows; r++) {
-        const kiln_vec left = KILN_VEC_SET(kiln_w8a8_scale(&args->a_scales, s->row + row + r, k / GROUP));
-        for (size_t col = 0; col < TILE; col += KILN_VEC) {
-            float *sum = &scratch->sums[row + r][col].scaled;
-            const kiln_vec factors = KILN_VEC_MUL(left, KILN_VEC_LOAD(scratch->b_scales + col));
-            const kiln_vec products = TO_F32(LOAD(&codes->products[r][col]));
-            KILN_VEC_STORE(sum, KILN_VEC_FMA(products, factors, KILN_VEC_LOAD(sum)));
+/* Adds a group's products, with the scales of their rows and columns, to the sums, or begins with them. */
+KILN_INLINE void add_scaled(kiln_amx_tile *sums, const kiln_amx_tile *products, const float *a_scales,
+                            const float *b_scales, bool first) {
+    for (size_t row = 0; row < KILN_AMX_TILE_ROWS; row++) {
+        float *sum = (float *)(void *)sums->rows[row];
+        const kiln_vec factors = KILN_VEC_MUL(KILN_VEC_SET(a_scales[row]), KILN_VEC_LOAD(b_scales));
+        const kiln_vec before = first ? KILN_VEC_ZERO() : KILN_VEC_LOAD(sum);
+        KILN_VEC_STORE(sum, KILN_VEC_FMA(TO_F32(LOAD(products->rows[row])), factors, before));
+    }
+}
+
+/* kiln_amx_multiply of groups that have scales. */
+KILN_INLINE void multiply_groups(amx_scratch *scratch, const kiln_amx_rows *a, const kiln_amx_rows *b, size_t n,
+                                 bool first) {
+    kiln_amx_block *block = &scratch->block;
+    kiln_amx_take_rows(block, a, n);
+    for (size_t col = 0; col < b->count; col += 2 * KILN_AMX_TILE_ROWS) {
+        kiln_amx_take_columns(block, b, col, n);
+        for (size_t row = 0; row < a->count; row += 2 * KILN_AMX_TILE_ROWS) {
+            const size_t tile = row / KILN_AMX_TILE_ROWS;
+            for (size_t k = 0; k < n; k += GROUP) {
+                const size_t steps = (kiln_min(n - k, GROUP) + KILN_AMX_TILE_BYTES - 1) / KILN_AMX_TILE_BYTES;
+                const size_t step = k / GROUP * AMX_GROUP_STEPS;
+                kiln_amx_zero_sums();
+                kiln_amx_add_products(&block->a[tile][step], &block->a[tile + 1][step],
+                                      (const kiln_amx_tile(*)[2]) & block->b[step], steps, KILN_AMX_INT8);
+                kiln_amx_store_sums(scratch->products[0], scratch->products[1]);
+                for (size_t i = 0; i < 4; i++)
+                    add_scaled(&block->sums[tile + i / 2][col / KILN_AMX_TILE_ROWS + i % 2],
+                               &scratch->products[i / 2][i % 2],
+                               &scratch->a_scales[k / GROUP][row + i / 2 * KILN_AMX_TILE_ROWS],
+                               &scratch->b_scales[k / GROUP][col + i % 2 * KILN_AMX_TILE_ROWS], first && k == 0);
+            }
         }
     }
 }
 
-/* What multiply_strip does, of n codes: of a group at most where groups have scales, else of AMX_DEPTH. */
-static void multiply_strip_amx(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k,
-                               size_t n) {
-    const uint8_t *a = args->a + s->row * (uint64_t)args->a_stride + k;
-    amx_strip *codes = (amx_strip *)(void *)scratch->columns;
-    const size_t steps = (n + KILN_AMX_DEPTH_BYTES - 1) / KILN_AMX_DEPTH_BYTES;
-    for (size_t v = 0; v < TILE / KILN_VEC; v++)
-        for (size_t i = 0; i < n; i += CODES)
-            transpose_codes(&codes->columns[i / 4], v, args->b + s->col * (uint64_t)args->b_stride + k + i,
-                            (uint64_t)args->b_stride, s->cols, n - i);
-    for (size_t i = 0; args->grouped && i < s->cols; i++)
-        scratch->b_scales[i] = kiln_w8a8_scale(&args->b_scales, s->col + i, k / GROUP);
+/* The scales of n codes from k on, of the strip's rows and columns. */
+KILN_INLINE void take_scales(amx_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k, size_t n) {
+    for (size_t group = 0; group * GROUP < n; group++) {
+        for (size_t row = 0; row < s->rows; row++)
+            scratch->a_scales[group][row] = kiln_w8a8_scale(&args->a_scales, s->row + row, k / GROUP + group);
+        for (size_t col = 0; col < s->cols; col++)
+            scratch->b_scales[group][col] = kiln_w8a8_scale(&args->b_scales, s->col + col, k / GROUP + group);
+    }
+}
+
+/* The strip, as wide as a block of AMX, that begins with a block of the launch. */
+KILN_INLINE strip block_of(const kiln_w8a8_args *args, const kiln_cpu_span *span, uint64_t block) {
+    const uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], tile = block % tiles;
+    const uint64_t most = kiln_min(span->end - block, tiles - tile);
+    const kiln_amx_rectangle r = kiln_amx_rectangle_of(tile, most, args->tile_rows, span->grid[0]);
+    strip s = {.split = (uint32_t)(block / tiles), .row = r.row * TILE, .col = r.col * TILE, .blocks = r.rows * r.cols};
+    s.rows = kiln_min((uint64_t)args->m - s.row, r.rows * TILE);
+    s.cols = kiln_min((uint64_t)args->n - s.col, r.cols * TILE);
+    s.k = (uint64_t)s.split * args->split;
+    s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
+    return s;
+}
+
+static void amx_tiles(const kiln_w8a8_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    amx_scratch *scratch = span->scratch;
+    strip s;
     kiln_amx_begin();
-    for (size_t row = 0; row < s->rows; row += KILN_AMX_ROWS) {
-        const size_t rows = kiln_min(s->rows - row, KILN_AMX_ROWS);
-        uint64_t stride = (uint64_t)args->a_stride;
-        const char *left = kiln_amx_rows((char *)(scratch + 1), (const char *)(a + row * stride), &stride, rows, n,
-                                         steps * KILN_AMX_DEPTH_BYTES);
-        void *sums = args->grouped ? (void *)codes->products : (void *)scratch->sums[row];
-        if (args->grouped) memset(codes->products, 0, sizeof codes->products);
-        kiln_amx_multiply(sums, left, stride, codes->columns, TILE * sizeof(int32_t), steps, KILN_AMX_INT8);
-        if (args->grouped) add_scaled(scratch, args, s, k, row, rows);
+    memset(scratch->a_scales, 0, sizeof scratch->a_scales);
+    memset(scratch->b_scales, 0, sizeof scratch->b_scales);
+    for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
+        s = block_of(args, span, block);
+        if (s.split >= args->splits) break;
+        for (uint64_t k = s.k; k < s.k_end; k += KILN_AMX_DEPTH) {
+            const size_t n = kiln_min(s.k_end - k, KILN_AMX_DEPTH);
+            const uint64_t a_stride = (uint64_t)args->a_stride, b_stride = (uint64_t)args->b_stride;
+            const kiln_amx_rows a = {args->a + s.row * a_stride + k, a_stride, s.rows};
+            const kiln_amx_rows b = {args->b + s.col * b_stride + k, b_stride, s.cols};
+            if (args->grouped) {
+                take_scales(scratch, args, &s, k, n);
+                multiply_groups(scratch, &a, &b, n, k == s.k);
+            } else {
+                kiln_amx_multiply(&scratch->block, &a, &b, n, k == s.k, KILN_AMX_INT8);
+            }
+        }
+        for (size_t row = 0; row < s.rows; row++) {
+            kiln_amx_sums_of(scratch->sums, &scratch->block, row, s.cols);
+            finish_row(&scratch->tiles, args, scratch->sums, &s, row, dtype);
+        }
     }
     kiln_amx_end();
 }

@@ -192,17 +192,21 @@ VNNI static void multiply_strip_vnni(strip_scratch *scratch, const kiln_w8a8_arg
 #endif
 
 static size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k) {
-    size_t n = kiln_min(s->k_end - k, GROUP);
-#if defined(__AVX512BW__)
-    if (KILN_CPU_HAS_AMX(KILN__CPU_AMX_INT8)) {
-        if (!args->grouped) n = kiln_min(s->k_end - k, AMX_DEPTH);
-        multiply_strip_amx(scratch, args, s, k, n);
-        return n;
-    }
-#endif
+    const size_t n = kiln_min(s->k_end - k, GROUP);
     if (!KILN_CPU_HAS(VNNI_FEATURE)) return 0;
     multiply_strip_vnni(scratch, args, s, k, n);
     return n;
+}
+
+static bool tiles_extended(const kiln_w8a8_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+#if defined(__AVX512BW__)
+    if (args->k && KILN_CPU_HAS_AMX(KILN__CPU_AMX_INT8)) {
+        amx_tiles(args, span, dtype);
+        return true;
+    }
+#endif
+    (void)args, (void)span, (void)dtype;
+    return false;
 }
 
 /* ---- Few rows ---- */
@@ -349,6 +353,11 @@ static bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args *arg
 static size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8a8_args *args, const strip *s, uint64_t k) {
     (void)scratch, (void)args, (void)s, (void)k;
     return 0;
+}
+
+static bool tiles_extended(const kiln_w8a8_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    (void)args, (void)span, (void)dtype;
+    return false;
 }
 
 static bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece,

@@ -1,5 +1,6 @@
 /* gemm_f32 on the CPU against OpenBLAS and against the peak of the processor, and gemm_bf16 by dot products of 16-bit
- * numbers, where the processor has AVX-512 BF16, against f32 arithmetic and against theirs; square products:
+ * numbers, where the processor has AVX-512 BF16, and by AMX, where it has that, against f32 arithmetic and against
+ * theirs; square products:
  *
  *   cpu_gemm_bench [--json] [LEVEL]     LEVEL: x86-64-v2, ...; default: the best of this machine
  *
@@ -21,6 +22,8 @@
 #include <string.h>
 #include <unistd.h>
 #if defined(__x86_64__)
+#include "kernels/arch/amx.h"
+#include "loader/cpu/cpu_amx.h"
 #include <immintrin.h>
 #else
 #include <arm_neon.h>
@@ -69,6 +72,27 @@ __attribute__((target("avx512bf16"))) static void peak_bf16(float *out) {
 static bool has_bf16(void) {
     return __builtin_cpu_supports("avx512bf16");
 }
+/* Products of tiles of bf16, four sums in turn: GF/s of one thread. */
+static double amx_peak(void) {
+    enum { PRODUCTS = 1 << 18, OPERATIONS = 2 * 16 * 16 * 32 };
+    kiln_amx_config whole = {.palette = 1};
+    for (int i = 0; i < 8; i++)
+        whole.rows[i] = 16, whole.row_bytes[i] = 64;
+    KILN_AMX_CONFIGURE(&whole);
+    double start = seconds(1);
+    for (int i = 0; i < PRODUCTS; i += 4) {
+        KILN_AMX_DOT_BF16(0, 4, 6);
+        KILN_AMX_DOT_BF16(1, 4, 7);
+        KILN_AMX_DOT_BF16(2, 5, 6);
+        KILN_AMX_DOT_BF16(3, 5, 7);
+    }
+    double taken = seconds(1) - start;
+    KILN_AMX_RELEASE();
+    return 1e-9 * OPERATIONS * PRODUCTS / taken;
+}
+static bool amx_allowed(void) {
+    return kiln__cpu_amx & KILN__CPU_AMX_BF16;
+}
 static const instruction_level levels[] = {{"x86-64-v2", "Nehalem", 4, peak_v2, NULL},
                                            {"x86-64-v3", "Haswell", 8, peak_v3, NULL},
                                            {"x86-64-v4", "SkylakeX", 16, peak_v4, peak_bf16}};
@@ -76,6 +100,12 @@ static const instruction_level levels[] = {{"x86-64-v2", "Nehalem", 4, peak_v2, 
 #define MULTIPLY_ADD(a, b, c) vfmaq_f32(c, a, b)
 PEAK(peak_neon, , float32x4_t, vdupq_n_f32, MULTIPLY_ADD)
 static bool has_bf16(void) {
+    return false;
+}
+static double amx_peak(void) {
+    return 0;
+}
+static bool amx_allowed(void) {
     return false;
 }
 static const instruction_level levels[] = {{"aarch64", NULL, 4, peak_neon, NULL}};
@@ -239,21 +269,23 @@ static void measure_bf16(const bench *t, int64_t n, bool json) {
     int repeats = 1 + (int)(LEAST_SECONDS * 1e11 / (2 * (double)n * (double)n * (double)n));
     for (int i = -1; i < ROUNDS; i++) { /* the first round is not counted */
         int place = i < 0 ? 0 : i;
-        peak[place] = peak_speed(t->level, t->level->dot_peak, 4) * t->threads;
+        peak[place] = (amx_allowed() ? amx_peak() : peak_speed(t->level, t->level->dot_peak, 4)) * t->threads;
         dot[place] = speed(t, n, repeats, multiply_dot);
         exact[place] = speed(t, n, repeats, multiply_exact);
         ratio[place] = dot[place] / exact[place];
     }
     spread d = spread_of(dot, ROUNDS), e = spread_of(exact, ROUNDS), p = spread_of(peak, ROUNDS);
     spread r = spread_of(ratio, ROUNDS);
-    printf(
-        json ? "{\"level\": \"%s\", \"threads\": %d, \"size\": %lld, \"dot_gflops\": %.1f, \"percent_of_peak\": %.1f, "
-               "\"peak_gflops\": %.1f, \"f32_arithmetic_gflops\": %.1f, \"ratio\": %.3f, "
-               "\"round_ratio\": [%.3f, %.3f, %.3f]}"
-             : "cpu-gemm: %-9s  threads %d  %4lld  bf16 by dot products %6.1f GF/s  peak %3.0f %% of %6.1f  by f32 "
-               "%6.1f GF/s  ratio %.2f (%.2f to %.2f to %.2f)\n",
-        t->level->name, t->threads, (long long)n, d.most, 100 * d.most / p.most, p.most, e.most, d.most / e.most,
-        r.least, r.median, r.most);
+    printf(json ? "{\"level\": \"%s\", \"threads\": %d, \"size\": %lld, \"amx\": %s, \"dot_gflops\": %.1f, "
+                  "\"percent_of_peak\": %.1f, \"peak_gflops\": %.1f, \"f32_arithmetic_gflops\": %.1f, \"ratio\": %.3f, "
+                  "\"round_ratio\": [%.3f, %.3f, %.3f]}"
+                : "cpu-gemm: %-9s  threads %d  %4lld  bf16 by %s %6.1f GF/s  peak %3.0f %% of %6.1f  by f32 "
+                  "%6.1f GF/s  ratio %.2f (%.2f to %.2f to %.2f)\n",
+           t->level->name, t->threads, (long long)n,
+           json            ? amx_allowed() ? "true" : "false"
+           : amx_allowed() ? "AMX"
+                           : "dot products",
+           d.most, 100 * d.most / p.most, p.most, e.most, d.most / e.most, r.least, r.median, r.most);
     fflush(stdout);
 }
 
@@ -261,6 +293,40 @@ static const instruction_level *find_level(const char *name) {
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         if (!strcmp(levels[i].name, name)) return &levels[i];
     return NULL;
+}
+
+/* All sizes on the CPU: without AMX, or what AMX does where it is allowed and there. */
+static void measure_device(bench *t, const char *wanted, bool amx, bool json) {
+    static openblas library;
+    static const char *separator = "[\n";
+    kiln_device *device;
+    kiln_stream stream;
+    kiln_device_info info;
+    check(kiln_device_open(
+        &(kiln_device_options){
+            .backend = KILN_BACKEND_CPU, .cpu_level = wanted, .threads = t->threads, .allow_amx = amx},
+        &device));
+    check(kiln_stream_open(device, 0, &stream));
+    check(kiln_device_get_info(device, &info));
+    t->stream = &stream;
+    t->level = find_level(info.target.processor);
+    if (t->threads == 1 && !amx) {
+        t->openblas = openblas_open(t->level, &library) ? &library : NULL;
+        fprintf(stderr, "cpu-gemm: %s\n",
+                t->openblas ? library.config() : "no libopenblas.so.0 here: no ratios (Debian: libopenblas0-pthread)");
+    }
+    if (t->openblas) library.set_threads(t->threads);
+    const bool dot = t->level->dot_peak && (amx ? amx_allowed() : has_bf16());
+    for (size_t i = 0; !amx && i < sizeof sizes / sizeof *sizes; i++, separator = ",\n") {
+        if (json) printf("%s", separator);
+        measure(t, sizes[i], json);
+    }
+    for (size_t i = 0; dot && i < sizeof sizes / sizeof *sizes; i++) {
+        if (json) printf("%s", separator);
+        measure_bf16(t, sizes[i], json);
+    }
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
 }
 
 int main(int argc, char **argv) {
@@ -275,37 +341,9 @@ int main(int argc, char **argv) {
     bench t = {.a = random_matrix(1, count), .b = random_matrix(2, count)};
     t.d = random_matrix(3, count), t.expected = random_matrix(4, count);
     t.a_bf16 = as_bf16(t.a, count), t.b_bf16 = as_bf16(t.b, count);
-    openblas library;
-    const char *separator = json ? "[\n" : "";
-    for (t.threads = 1; t.threads <= most; t.threads++) {
-        kiln_device *device;
-        kiln_stream stream;
-        kiln_device_info info;
-        check(kiln_device_open(
-            &(kiln_device_options){.backend = KILN_BACKEND_CPU, .cpu_level = wanted, .threads = t.threads}, &device));
-        check(kiln_stream_open(device, 0, &stream));
-        check(kiln_device_get_info(device, &info));
-        t.stream = &stream;
-        t.level = find_level(info.target.processor);
-        if (t.threads == 1) {
-            t.openblas = openblas_open(t.level, &library) ? &library : NULL;
-            fprintf(stderr, "cpu-gemm: %s\n",
-                    t.openblas ? library.config()
-                               : "no libopenblas.so.0 here: no ratios (Debian: libopenblas0-pthread)");
-        }
-        if (t.openblas) library.set_threads(t.threads);
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-            printf("%s", separator);
-            if (json) separator = ",\n";
-            measure(&t, sizes[i], json);
-        }
-        for (size_t i = 0; t.level->dot_peak && has_bf16() && i < sizeof sizes / sizeof *sizes; i++) {
-            if (json) printf("%s", separator);
-            measure_bf16(&t, sizes[i], json);
-        }
-        kiln_stream_close(&stream);
-        kiln_device_close(device);
-    }
+    for (t.threads = 1; t.threads <= most; t.threads++)
+        for (int amx = 0; amx < 2; amx++)
+            measure_device(&t, wanted, amx, json);
     if (json) printf("\n]\n");
     free(t.a);
     free(t.b);

@@ -479,6 +479,7 @@ static void test_dot_products(kiln_stream *stream) {
 
 /* The same by the tiles of AMX: the processor's, or simulated where it has none. */
 static void test_amx(kiln_stream *stream) {
+    const shape several_blocks = {.batch = 2, .m = 590, .n = 530, .k = 290, .exact = true, .dot = true};
     kiln_device_info info;
     harness_ok(kiln_device_get_info(stream->device, &info));
     if (strcmp(info.target.processor, "x86-64-v4") != 0) return;
@@ -487,6 +488,7 @@ static void test_amx(kiln_stream *stream) {
         bool held;
         kiln__cpu_amx = can & wanted;
         if (can & wanted) test_dot_products_of(stream, p, 9);
+        if (can & wanted) run(stream, p, several_blocks, small_integer);
         kiln__cpu_amx = 0;
         const uint64_t simulated = amx_sim_leave(&held);
         print_message("# %s by tiles: %s\n", precision_name(p),

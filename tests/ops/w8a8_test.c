@@ -478,6 +478,7 @@ static void test_amx(kiln_stream *stream) {
     if (strcmp(info.target.processor, "x86-64-v4") != 0) return;
     for (int i = 0; i < 2 * DEPTHS; i++) {
         shape s = {.m = random_integer(17, i % 4 ? 70 : 290), .n = random_integer(1, 140), .k = depths[i % DEPTHS]};
+        if (i % DEPTHS == 4) s.m = 590, s.n = 530; /* several blocks of AMX */
         s.padding = random_integer(0, 1) * random_integer(1, 17);
         s.place = random_place();
         s.a = i < DEPTHS ? GROUPS : EACH_ROW;

@@ -1,0 +1,41 @@
+/* How the blocks of a launch, tiles of d, become the larger blocks that amx_cpu.h multiplies at a time. */
+#ifndef KILN_KERNELS_COMMON_AMX_BLOCKS_H
+#define KILN_KERNELS_COMMON_AMX_BLOCKS_H
+
+#include <stdint.h>
+
+enum {
+    KILN_AMX_LAUNCHED = 64, /* rows and columns of d in a block of the launch */
+    KILN_AMX_ROWS = 512,    /* in a block of AMX */
+    KILN_AMX_COLUMNS = 256
+};
+
+static inline uint64_t kiln_amx_least(uint64_t a, uint64_t b) {
+    return a < b ? a : b;
+}
+
+/* What consecutive blocks of a launch compute together: a rectangle of tiles. Blocks go down
+ * the columns of a block of AMX, its columns from left to right, such blocks down d, and then on to the right. */
+typedef struct kiln_amx_rectangle {
+    uint64_t row, col;   /* of its first tile */
+    uint64_t rows, cols; /* in tiles */
+} kiln_amx_rectangle;
+
+/* The rectangle that begins with a tile, of d's tile_rows x tile_cols, and has `most` tiles at most. */
+static inline kiln_amx_rectangle kiln_amx_rectangle_of(uint64_t tile, uint64_t most, uint64_t tile_rows,
+                                                       uint64_t tile_cols) {
+    enum { TALL = KILN_AMX_ROWS / KILN_AMX_LAUNCHED, WIDE = KILN_AMX_COLUMNS / KILN_AMX_LAUNCHED };
+    const uint64_t band = tile / (tile_rows * WIDE) * WIDE, width = kiln_amx_least(tile_cols - band, WIDE);
+    const uint64_t in_band = tile - band * tile_rows, top = in_band / (TALL * width) * TALL;
+    const uint64_t height = kiln_amx_least(tile_rows - top, TALL), in_block = in_band - top * width;
+    kiln_amx_rectangle r = {.row = in_block % height, .col = in_block / height, .rows = height, .cols = 1};
+    if (r.row || most < height)
+        r.rows = kiln_amx_least(height - r.row, most);
+    else
+        r.cols = kiln_amx_least(width - r.col, most / height);
+    r.row += top;
+    r.col += band;
+    return r;
+}
+
+#endif
