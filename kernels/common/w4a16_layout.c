@@ -85,7 +85,7 @@ kiln_status kiln_w4a16_unpack(kiln_w4a16_layout layout, int64_t n, int64_t k, co
                 for (uint32_t word = 0; word < 4; word++, packed += 4)
                     for (uint32_t i = 0; i < 8; i++) {
                         uint64_t place = place_of(row, depth, lane, word, i, (uint64_t)k);
-                        uint32_t code = (packed[i / 2] >> i % 2 * 4 & 15u) ^ 8u;
+                        uint32_t code = ((uint32_t)packed[i / 2] >> i % 2 * 4 & 15u) ^ 8u;
                         weights[place / 2] |= (uint8_t)(code << place % 2 * 4);
                     }
     return KILN_OK;
