@@ -9,25 +9,16 @@
  * Floor: one read of x and one write of the codes at memory bandwidth; docs/kernel-report.md has the instruction counts
  * and the time that they take. Not measured.
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding */
-#include "kernels/common/reduce.h"
-#include "kernels/common/span.h"
-#include "kernels/common/values.h"
+#include "kernels/common/codes_gpu.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
 
 enum { UNIT = KILN_EMBEDDING_UNIT };
+static_assert((int)UNIT == (int)KILN_EIGHT, "a unit is an eight");
 
 /* The elements of a unit; zeros beyond the row. */
-KILN_INLINE void take_unit(float *values, const kiln_element *x, uint32_t unit, const kiln_shape *shape) {
-    const uint32_t cols = (uint32_t)shape->cols, first = unit * UNIT;
-    if (shape->wide && first + UNIT <= cols) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < UNIT; i += KILN_VECTOR)
-            kiln_vector_values(values + i, kiln_vector_load(x + first + i));
-        return;
-    }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < UNIT; i++)
-        values[i] = first + i < cols ? kiln_element_to_f32(x[first + i]) : 0.0f;
+KILN_INLINE kiln_eight_bits take_unit(const kiln_element *x, uint32_t unit, const kiln_shape *shape) {
+    const uint32_t cols = (uint32_t)shape->cols, first = unit * UNIT, left = first < cols ? cols - first : 0;
+    return kiln_eight_load(x + first, left < UNIT ? left : UNIT, shape->wide);
 }
 
 KILN_INLINE void put_unit(const kiln_quantize_embedding_args *args, uint8_t *codes, uint32_t unit, uint64_t code) {
@@ -43,6 +34,30 @@ KILN_INLINE void put_unit(const kiln_quantize_embedding_args *args, uint8_t *cod
     }
 }
 
+/* Turns a unit's numbers in units of the scale into its codes, as kiln_embedding_codes has them, and limits the numbers
+ * as kiln_embedding_bounded does. */
+KILN_INLINE uint64_t codes_of_unit(float *numbers, float smax, uint32_t code_type) {
+    if (kiln_any_nan(numbers)) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < UNIT; i++)
+            numbers[i] = numbers[i] == numbers[i] ? numbers[i] : 0.0f;
+    }
+    if (code_type == KILN_CODE_BINARY) return kiln_embedding_codes(numbers, smax, KILN_CODE_BINARY);
+    float sums[UNIT]; /* with the integers in their low bits, those of int4 from 8 on */
+    const float anchor = code_type == KILN_CODE_INT8 ? 0x1.8p23f : 0x1.8p23f + 8.0f;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < UNIT; i++) {
+        numbers[i] = kiln_fast_clamp(numbers[i], smax);
+        sums[i] = numbers[i] + anchor;
+    }
+    uint32_t low = kiln_float_bytes(sums, 1, 0), high = kiln_float_bytes(sums + 4, 1, 0);
+    if (code_type == KILN_CODE_INT8) return (uint64_t)high << 32 | low;
+    const uint32_t halves[] = {low | low >> 4, high | high >> 4};
+    low = (halves[0] & 0xffu) | (halves[0] >> 8 & 0xff00u);
+    high = (halves[1] & 0xffu) | (halves[1] >> 8 & 0xff00u);
+    return high << 16 | low;
+}
+
 KILN_ENTRY(quantize_embedding, kiln_quantize_embedding_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     const uint32_t lanes_log2 = args.shape.lanes_log2, lanes = 1u << lanes_log2, lane = kiln_thread() & (lanes - 1);
@@ -50,19 +65,17 @@ KILN_ENTRY(quantize_embedding, kiln_quantize_embedding_args) {
     if (row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
     const uint32_t units = row < (uint64_t)args.shape.rows ? args.units : 0;
     const kiln_element *x = (const kiln_element *)args.x + row * (uint64_t)args.x_stride;
-    float kept[UNIT], values[UNIT], greatest = 0.0f, squares = 0.0f, scale = 1.0f;
-    if (lane < units) take_unit(kept, x, lane, &args.shape);
+    kiln_eight_bits kept = {};
+    float values[UNIT], greatest = 0.0f, squares = 0.0f, scale = 1.0f;
+    if (lane < units) kept = take_unit(x, lane, &args.shape);
 
     if (args.code_type != KILN_CODE_BINARY) { /* by all threads, including those without a row */
         KILN_LOOP
         for (uint32_t unit = lane; unit < units; unit += lanes) {
+            kiln_eight_values(values, unit == lane ? kept : take_unit(x, unit, &args.shape));
             KILN_UNROLL
             for (uint32_t i = 0; i < UNIT; i++)
-                values[i] = kept[i];
-            if (unit != lane) take_unit(values, x, unit, &args.shape);
-            KILN_UNROLL
-            for (uint32_t i = 0; i < UNIT; i++)
-                greatest = kiln_max(kiln_embedding_magnitude(values[i]), greatest);
+                greatest = kiln_fast_max(__builtin_fabsf(values[i]), greatest); /* NaN is not greater */
         }
         scale = kiln_embedding_scale(kiln_reduce(greatest, lanes_log2, exchange, KILN_REDUCE_MAX), args.smax);
     }
@@ -70,17 +83,15 @@ KILN_ENTRY(quantize_embedding, kiln_quantize_embedding_args) {
     uint8_t *codes = args.codes + row * (uint64_t)args.codes_stride;
     KILN_LOOP
     for (uint32_t unit = lane; unit < units; unit += lanes) {
+        kiln_eight_values(values, unit == lane ? kept : take_unit(x, unit, &args.shape));
         KILN_UNROLL
         for (uint32_t i = 0; i < UNIT; i++)
-            values[i] = kept[i];
-        if (unit != lane) take_unit(values, x, unit, &args.shape);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < UNIT; i++) {
             values[i] *= factor;
-            float number = kiln_embedding_bounded(values[i], args.smax);
-            squares = KILN_FMA(number, number, squares);
-        }
-        put_unit(&args, codes, unit, kiln_embedding_codes(values, args.smax, args.code_type));
+        put_unit(&args, codes, unit, codes_of_unit(values, args.smax, args.code_type));
+        if (args.code_type == KILN_CODE_BINARY) continue;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < UNIT; i++)
+            squares = KILN_FMA(values[i], values[i], squares);
     }
     if (!args.scales) return;
     if (args.normalize) squares = kiln_reduce(squares, lanes_log2, exchange, KILN_REDUCE_SUM);
