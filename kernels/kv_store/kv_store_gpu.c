@@ -13,7 +13,7 @@
 #include "kernels/common/span.h"
 
 #include "kernels/common/code_words.h"
-#include "kernels/common/encode_gpu.h"
+#include "kernels/common/e4m3_eight.h"
 #include "kernels/common/index.h"
 #include "kernels/common/values.h"
 #include "kernels/kv_store/store_scale.h"
@@ -79,7 +79,7 @@ KILN_INLINE codes codes_of(kiln_vector elements, float factor) {
     for (int quad = 0; quad < KILN_QUADS; quad++)
         result.words[quad] = kiln_e4m3_word(products + 4 * quad);
 #else
-    kiln_eight_bytes bytes = kiln_e4m3_eight(products, KILN_E4M3_GREATEST);
+    kiln_eight_bytes bytes = kiln_e4m3_eight_of(products, KILN_E4M3_GREATEST);
     KILN_UNROLL
     for (int quad = 0; quad < KILN_QUADS; quad++)
         result.words[quad] = bytes.words[quad];

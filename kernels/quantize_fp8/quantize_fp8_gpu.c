@@ -10,8 +10,8 @@
  * bits; docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_fp8 */
 #include "kernels/common/device.h"
-#include "kernels/common/encode_gpu.h"
-#define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight(values, bound)
+#include "kernels/common/e4m3_eight.h"
+#define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight_of(values, bound)
 #include "kernels/common/quantize_gpu.h"
 
 KILN_ENTRY(quantize_fp8, kiln_quantize_args) {

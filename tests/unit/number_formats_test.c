@@ -117,6 +117,18 @@ static void fnuz_codes_are_half(void **state) {
     }
 }
 
+/* What gfx942's instruction for FNUZ is used for: all ties between codes, and the numbers beside them. */
+static void codes_are_those_of_halves(void **state) {
+    (void)state;
+    static const uint32_t beside[] = {0, 1, 0xfff};
+    for (uint32_t high = 0; high <= kiln_bits(KILN_E4M3_GREATEST) >> 12; high++)
+        for (int i = 0; i < 3 && (high << 12 | beside[i]) <= kiln_bits(KILN_E4M3_GREATEST); i++) {
+            const float value = kiln_float(high << 12 | beside[i]);
+            assert_int_equal(kiln_e4m3_fnuz_of(value / 2), kiln_e4m3_of(value));
+            assert_int_equal(kiln_e4m3_fnuz_of(-value / 2) | 0x80, kiln_e4m3_of(-value));
+        }
+}
+
 static void pairs_have_the_first_low(void **state) {
     (void)state;
     float values[2];
@@ -176,8 +188,10 @@ static void integers_round_to_even(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_code_has_its_number), cmocka_unit_test(each_value_has_the_nearest_code),
-        cmocka_unit_test(fnuz_codes_are_half),      cmocka_unit_test(pairs_have_the_first_low),
-        cmocka_unit_test(exponents_round_up),       cmocka_unit_test(integers_round_to_even),
+        cmocka_unit_test(fnuz_codes_are_half),      cmocka_unit_test(codes_are_those_of_halves),
+
+        cmocka_unit_test(pairs_have_the_first_low), cmocka_unit_test(exponents_round_up),
+        cmocka_unit_test(integers_round_to_even),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
