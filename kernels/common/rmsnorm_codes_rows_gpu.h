@@ -1,0 +1,155 @@
+/* The kernel of rmsnorm_fp8 and rmsnorm_int8 on devices. */
+#ifndef KILN_KERNELS_COMMON_RMSNORM_CODES_ROWS_GPU_H
+#define KILN_KERNELS_COMMON_RMSNORM_CODES_ROWS_GPU_H
+
+#include "kernels/common/codes_rows_gpu.h"
+#include "kernels/common/rmsnorm_codes_args.h"
+#include "kernels/common/root.h"
+
+/* A row's tensors, of which args says whether there are a residual, a weight and a sum: pointers that may be NULL would
+ * not be taken for those to global memory. */
+typedef struct kiln_rmsnorm_codes_row {
+    const kiln_rmsnorm_codes_args *args;
+    const kiln_element *x, *residual, *weight;
+    kiln_element *sum;
+} kiln_rmsnorm_codes_row;
+
+KILN_INLINE kiln_rmsnorm_codes_row kiln_rmsnorm_codes_row_of(const kiln_rmsnorm_codes_args *args, uint64_t row) {
+    kiln_rmsnorm_codes_row r;
+    r.args = args;
+    r.x = (const kiln_element *)args->x + row * (uint64_t)args->x_stride;
+    r.residual = (const kiln_element *)args->residual + row * (uint64_t)args->residual_stride;
+    r.weight = (const kiln_element *)args->weight;
+    r.sum = (kiln_element *)args->sum + row * (uint64_t)args->sum_stride;
+    return r;
+}
+
+/* x, or x + residual, for a whole eight. */
+KILN_INLINE void kiln_rmsnorm_eight(const kiln_rmsnorm_codes_row *r, float *sums, uint32_t col) {
+    float addends[KILN_EIGHT];
+    kiln_eight_read(sums, r->x + col);
+    if (!r->args->residual) return;
+    kiln_eight_read(addends, r->residual + col);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_EIGHT; i++)
+        sums[i] += addends[i];
+}
+
+/* Turns an eight of sums into results. */
+KILN_INLINE void kiln_rmsnorm_eight_weigh(const kiln_rmsnorm_codes_row *r, float *values, float scale, uint32_t col) {
+    float weights[KILN_EIGHT];
+    KILN_UNROLL
+    for (int i = 0; i < KILN_EIGHT; i++)
+        values[i] *= scale;
+    if (!r->args->weight) return;
+    kiln_eight_read(weights, r->weight + col);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_EIGHT; i++)
+        values[i] *= weights[i];
+}
+
+/* The same for one column. */
+KILN_INLINE float kiln_rmsnorm_column(const kiln_rmsnorm_codes_row *r, uint32_t col) {
+    const float x = kiln_element_to_f32(r->x[col]);
+    return r->args->residual ? x + kiln_element_to_f32(r->residual[col]) : x;
+}
+KILN_INLINE float kiln_rmsnorm_column_weigh(const kiln_rmsnorm_codes_row *r, float sum, float scale, uint32_t col) {
+    return r->args->weight ? sum * scale * kiln_element_to_f32(r->weight[col]) : sum * scale;
+}
+
+/* kiln_eight_squares of an eight of a row, column by column. */
+KILN_INLINE float kiln_rmsnorm_column_squares(const kiln_rmsnorm_codes_row *r, uint32_t col, uint32_t cols) {
+    float even = 0.0f, odd = 0.0f; /* of the sums of pairs of columns, in turn */
+    KILN_LOOP
+    for (uint32_t i = col; i < col + KILN_EIGHT / 2; i++) {
+        const float low = i < cols ? kiln_rmsnorm_column(r, i) : 0.0f;
+        const float high = i + KILN_EIGHT / 2 < cols ? kiln_rmsnorm_column(r, i + KILN_EIGHT / 2) : 0.0f;
+        const float last = even;
+        even = odd;
+        odd = last + (low * low + high * high);
+    }
+    return even + odd;
+}
+
+/* A block's rows: the squares of each; its greatest magnitude, if that determines a scale; its codes. The sums, and
+ * then the results, of whole eights are kept in shared memory between these passes; those for which there is no room
+ * are computed again. An input that sum replaces is read for the last time before the same thread writes sum. */
+KILN_INLINE void kiln_rmsnorm_codes_rows(const kiln_rmsnorm_codes_args *args, kiln_codes_kept *kept, float *exchange,
+                                         kiln_codes_format format) {
+    const kiln_codes_args *out = &args->out;
+    const kiln_codes_place p = kiln_codes_place_of(out);
+    if (p.beyond) return;
+    const kiln_codes_share s = kiln_codes_share_of(out, p);
+    const kiln_rmsnorm_codes_row r = kiln_rmsnorm_codes_row_of(args, p.row);
+    const bool of_row = kiln_codes_of_row(out);
+    float values[KILN_EIGHT], state = 0.0f; /* state: at first the squares, then the greatest magnitude */
+    if (s.whole) {
+        KILN_FOR_EIGHTS(p, s, number, eight) {
+            kiln_rmsnorm_eight(&r, values, eight * KILN_EIGHT);
+            state += kiln_eight_squares(values);
+            if (number >= out->kept) continue;
+            kiln_eight_keep(kept, number, values);
+            if (args->sum) kiln_eight_store(r.sum + eight * KILN_EIGHT, values, KILN_EIGHT, true);
+        }
+    } else {
+        KILN_FOR_EIGHTS(p, s, number, eight)
+        state += kiln_rmsnorm_column_squares(&r, eight * KILN_EIGHT, (uint32_t)out->shape.cols);
+    }
+    state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_SUM);
+    const float scale = kiln_rsqrt(KILN_FMA(state, args->mean, args->eps));
+    state = 0.0f;
+    if (of_row) {
+        if (s.whole) {
+            KILN_FOR_EIGHTS(p, s, number, eight) {
+                const bool held = number < out->kept;
+                if (held)
+                    kiln_eight_recall(kept, number, values);
+                else
+                    kiln_rmsnorm_eight(&r, values, eight * KILN_EIGHT);
+                kiln_rmsnorm_eight_weigh(&r, values, scale, eight * KILN_EIGHT);
+                state = kiln_eight_greatest(values, state);
+                if (held) kiln_eight_keep(kept, number, values);
+            }
+        } else {
+            KILN_FOR_EIGHTS(p, s, number, eight)
+            KILN_FOR_COLUMNS(out, eight, col) {
+                const float result = kiln_rmsnorm_column_weigh(&r, kiln_rmsnorm_column(&r, col), scale, col);
+                state = kiln_fast_max(__builtin_fabsf(result), state);
+            }
+        }
+        state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_MAX);
+    }
+    float factor = kiln_codes_state(out, p, state, format);
+    uint8_t *codes = out->codes + p.row * (uint64_t)out->codes_stride;
+    KILN_LOOP
+    for (uint32_t number = 0, eight = p.lane; number < out->rounds; number++, eight += p.lanes) {
+        const bool present = eight < s.eights, held = number < out->kept;
+        if (present && s.whole) {
+            if (held) {
+                kiln_eight_recall(kept, number, values);
+            } else {
+                kiln_rmsnorm_eight(&r, values, eight * KILN_EIGHT);
+                if (args->sum) kiln_eight_store(r.sum + eight * KILN_EIGHT, values, KILN_EIGHT, true);
+            }
+            if (!held || !of_row) kiln_rmsnorm_eight_weigh(&r, values, scale, eight * KILN_EIGHT);
+        }
+        if (out->grouped) {
+            float greatest = 0.0f;
+            if (present && s.whole) greatest = kiln_eight_greatest(values, 0.0f);
+            if (present && !s.whole) KILN_FOR_COLUMNS(out, eight, col) {
+                    const float result = kiln_rmsnorm_column_weigh(&r, kiln_rmsnorm_column(&r, col), scale, col);
+                    greatest = kiln_fast_max(__builtin_fabsf(result), greatest);
+                }
+            factor = kiln_codes_group_factor(out, p, eight, present, greatest);
+        }
+        if (present && s.whole) kiln_eight_write(out, codes + eight * KILN_EIGHT, values, factor, format);
+        if (present && !s.whole) KILN_FOR_COLUMNS(out, eight, col) {
+                const float sum = kiln_rmsnorm_column(&r, col);
+                const float result = kiln_rmsnorm_column_weigh(&r, sum, scale, col);
+                codes[col] = kiln_codes_byte(result * factor, out->smax, format);
+                if (args->sum) r.sum[col] = kiln_element_from_f32(sum);
+            }
+    }
+}
+
+#endif
