@@ -45,6 +45,28 @@ KILN_INLINE void kiln_turn(float *a, float *b, kiln_direction d) {
     *b = KILN_FMA(first, d.sine, second * d.cosine);
 }
 
+/* As kiln_quad_take and kiln_quad_give, but converted two by two where the target can. */
+KILN_INLINE void kiln_turn_take(kiln_vector *vector, float *values) {
+#if defined(KILN_PART_f32)
+    kiln_quad_take(vector, values);
+#else
+    kiln_pair_values(values, vector->words[0]);
+    kiln_pair_values(values + 2, vector->words[1]);
+    vector->words[0] = vector->words[2];
+    vector->words[1] = vector->words[3];
+#endif
+}
+KILN_INLINE void kiln_turn_give(kiln_vector *vector, const float *values) {
+#if defined(KILN_PART_f32)
+    kiln_quad_give(vector, values);
+#else
+    vector->words[0] = vector->words[2];
+    vector->words[1] = vector->words[3];
+    vector->words[2] = kiln_pair_of(values);
+    vector->words[3] = kiln_pair_of(values + 2);
+#endif
+}
+
 /* Rotates the pairs of two vectors, from pair number first on. */
 KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
                                    const kiln_element *x, uint32_t first, uint32_t second) {
@@ -58,8 +80,8 @@ KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *pl
     kiln_direction d[4];
     KILN_LOOP
     for (uint32_t quad = 0; quad < KILN_QUADS; quad++) {
-        kiln_quad_take(&va, a);
-        kiln_quad_take(&vb, b);
+        kiln_turn_take(&va, a);
+        kiln_turn_take(&vb, b);
         KILN_UNROLL
         for (uint32_t i = 0; i < 2; i++) {
             d[i] = kiln_pair_direction(pairs, place, left + i);
@@ -80,8 +102,8 @@ KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *pl
             left += 2;
             right += 2;
         }
-        kiln_quad_give(&va, a);
-        kiln_quad_give(&vb, b);
+        kiln_turn_give(&va, a);
+        kiln_turn_give(&vb, b);
     }
     kiln_vector_store(y + first, va);
     kiln_vector_store(y + second, vb);
