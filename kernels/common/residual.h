@@ -16,7 +16,8 @@
 /* The units of a probability: above 1 those of 1; 0 for a negative one or NaN. */
 KILN_INLINE uint64_t kiln_units(float probability) {
     float units = probability * 0x1p40f;
-    return units > 0.0f ? (uint64_t)(units < 0x1p40f ? units : 0x1p40f) : 0;
+    units = units > 0.0f ? units : 0.0f;
+    return (uint64_t)(units < 0x1p40f ? units : 0x1p40f);
 }
 
 /* What remains of p after a node: for drawn children, the factors by which p was multiplied before q was subtracted

@@ -3,57 +3,18 @@
  *
  * A block processes a sequence. Its threads go down the tree together: of a child they read two probabilities, and its
  * rows only if it is rejected, to sum what remains of the distribution; that is done for one rejected sibling after the
- * other, and once at the end for the token that is drawn. Each thread has four tokens of a row in flight, of the
- * model's and of the draft's. To find the token, each thread sums a 256th of the range that is left, and the share in
- * which the token lies is the next range. Sums are of integers and do not depend on the order of the threads.
+ * other, and once at the end for the token that is drawn, if no sibling was rejected last. Each subgroup sums a share
+ * of the row (shares_gpu.h), so that the token is looked for in one share alone: that is divided among the subgroups
+ * again until it is short, and then among the threads of one subgroup. Sums are of integers and do not depend on the
+ * order of the threads.
  *
- * Floor: two reads of the last accepted node's rows, the second from a cache, and one more for each rejected sibling,
- * by a single block; a step down the tree takes as long as a few reads from memory. Not measured.
+ * Floor: one read of the last accepted node's rows, and one more for each rejected sibling but the last, by a single
+ * block; a step down the tree takes as long as a few reads from memory. Not measured.
  * Test: build/tests/ops/tree_verify_sampled_test. Bench: build/kiln bench tree_verify_sampled */
-#include "kernels/common/atomic.h"
-#include "kernels/common/combine.h"
-#include "kernels/common/global.h"
 #include "kernels/common/late_args.h"
-#include "kernels/tree_verify_sampled/walk.h"
+#include "kernels/tree_verify_sampled/shares_gpu.h"
 
 #define NOTHING 0xffffffffu
-
-enum { TOKENS = 4 /* per thread at a time */ };
-
-typedef struct exchange {
-    uint64_t threads[KILN_BLOCK];
-    uint64_t subgroups[KILN_SUBGROUPS];
-    uint32_t taken[KILN_TREE_VERIFY_NODES];
-    uint32_t first;
-} exchange;
-
-/* A walk, and the shared memory of its block. */
-typedef struct block_walk {
-    kiln_walk walk;
-    exchange *shared;
-} block_walk;
-
-KILN_INLINE exchange *shared_of(const kiln_walk *w) {
-    return ((const block_walk *)(const void *)w)->shared;
-}
-
-KILN_INLINE uint64_t units_at(const void *rows, int64_t stride, const kiln_walk *w, uint32_t token) {
-    uint64_t row = (uint64_t)w->sequence * w->args->nodes + w->node;
-    return kiln_units(kiln_element_to_f32(KILN_GLOBAL(const kiln_element, rows)[row * (uint64_t)stride + token]));
-}
-
-KILN_INLINE uint64_t kiln_walk_target(const kiln_walk *w, uint32_t token) {
-    return units_at(w->args->target, w->args->target_stride, w, token);
-}
-
-KILN_INLINE uint64_t kiln_walk_draft(const kiln_walk *w, uint32_t token) {
-    return units_at(w->args->draft, w->args->draft_stride, w, token);
-}
-
-KILN_INLINE uint64_t remaining(const kiln_walk *w, const kiln_residual *r, uint32_t token) {
-    uint64_t q = r->drawn && r->count ? kiln_walk_draft(w, token) : 0;
-    return kiln_residual_units(r, token, kiln_walk_target(w, token), q);
-}
 
 KILN_INLINE uint32_t kiln_walk_child(const kiln_walk *w, uint32_t after) {
     exchange *shared = shared_of(w);
@@ -69,50 +30,99 @@ KILN_INLINE uint32_t kiln_walk_child(const kiln_walk *w, uint32_t after) {
     return shared->first == NOTHING ? 0 : shared->first;
 }
 
-KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r) {
-    uint64_t sum = 0;
-    uint32_t count = w->args->vocabulary;
-    KILN_LOOP
-    for (uint32_t first = kiln_thread(); first < count; first += TOKENS * KILN_BLOCK) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < TOKENS; i++) {
-            uint32_t token = first + i * KILN_BLOCK;
-            if (token < count) sum += remaining(w, r, token);
-        }
-    }
-    return kiln_combine_64(shared_of(w)->subgroups, sum, KILN_REDUCE_SUM);
+/* How tokens are divided: among the subgroups, or among the threads of one if they are a short part of the row. */
+KILN_INLINE division divide_tokens(const kiln_walk *w, kiln_walk_tokens tokens) {
+    bool few = !tokens.whole && tokens.end - tokens.begin <= FEW;
+    return divide(w, tokens.begin, tokens.end, few ? KILN_SUBGROUP_LOG2 : SUBGROUPS_LOG2);
 }
 
-/* Skips leading shares as long as they have no more than *rest together, but never the last share. What they have is
- * subtracted from *rest. Returns the number of the share that follows. */
-KILN_INLINE uint32_t skip(const uint64_t *shares, uint32_t count, uint64_t *rest) {
-    uint32_t found = 0;
-    KILN_LOOP
-    while (found < count - 1 && *rest >= shares[found])
-        *rest -= shares[found++];
-    return found;
-}
-
-KILN_INLINE uint32_t kiln_walk_find(const kiln_walk *w, const kiln_residual *r, uint64_t rest) {
+/* Of a short part the other subgroups wait for the token. */
+KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r, kiln_walk_tokens tokens) {
     exchange *shared = shared_of(w);
-    uint32_t begin = 0, end = w->args->vocabulary;
-    KILN_LOOP
-    while (end - begin > 1) {
-        uint32_t share = (end - begin + KILN_BLOCK - 1) / KILN_BLOCK, first = begin + kiln_thread() * share;
-        uint32_t last = first + share < end ? first + share : end;
-        uint64_t sum = 0;
-        KILN_LOOP
-        for (uint32_t token = first; token < last; token++)
-            sum += remaining(w, r, token);
-        kiln_barrier(); /* the last values have been read by all */
-        shared->threads[kiln_thread()] = sum;
-        kiln_combine_64(shared->subgroups, sum, KILN_REDUCE_SUM);
-        uint32_t found = skip(shared->subgroups, KILN_SUBGROUPS, &rest) * KILN_SUBGROUP;
-        found += skip(shared->threads + found, KILN_SUBGROUP, &rest);
-        begin += found * share;
-        end = begin + share < end ? begin + share : end;
+    division d = divide_tokens(w, tokens);
+    bool few = d.shares == KILN_SUBGROUP;
+    if (few && subgroup() != 0) return 1;
+    uint64_t own = share_sum(w, r, &d, few ? lane() : subgroup(), few ? 0 : lane(), few ? 1 : KILN_SUBGROUP);
+    if (few) {
+        shared->threads[lane()] = own;
+        return 1;
     }
-    return begin;
+    own = kiln_combine_64(shared->subgroups, own, KILN_REDUCE_SUM);
+    return tokens.whole ? own : 1;
+}
+
+/* The sum of the values of the subgroup's threads before this one. */
+KILN_INLINE uint64_t subgroup_before(uint64_t value, uint64_t *all) {
+    uint64_t before = 0;
+    KILN_LOOP
+    for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2) {
+        uint64_t other = kiln_shuffle_xor_64(value, mask);
+        before += lane() & mask ? other : 0;
+        value += other;
+    }
+    *all = value;
+    return before;
+}
+
+KILN_INLINE void subgroup_sync(void) {
+#if defined(__CUDACC__)
+    __syncwarp();
+#else
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+#endif
+}
+
+/* Which of the subgroup's threads has the share in which *rest units are exceeded, and what of them is left there; or
+ * NOTHING, and what is left beyond the last. */
+KILN_INLINE uint32_t find_thread(exchange *shared, uint64_t own, uint64_t *rest) {
+    uint64_t all, before = subgroup_before(own, &all);
+    if (*rest >= all) {
+        *rest -= all;
+        return NOTHING;
+    }
+    subgroup_sync(); /* the last values have been read by all */
+    if (before <= *rest && *rest < before + own) {
+        shared->found = lane();
+        shared->rest = *rest - before;
+    }
+    subgroup_sync();
+    *rest = shared->rest;
+    return shared->found;
+}
+
+/* The token in [begin, end): found by one subgroup. */
+KILN_INLINE uint32_t find_token(const kiln_walk *w, const kiln_residual *r, uint32_t begin, uint32_t end,
+                                uint64_t rest) {
+    KILN_LOOP
+    for (uint32_t token = begin;; token += KILN_SUBGROUP) {
+        uint64_t own = token + lane() < end ? remaining(w, r, token + lane()) : 0;
+        uint32_t found = find_thread(shared_of(w), own, &rest);
+        if (found != NOTHING) return token + found;
+    }
+}
+
+KILN_INLINE bool kiln_walk_find(const kiln_walk *w, const kiln_residual *r, kiln_walk_tokens *tokens, uint64_t *rest) {
+    exchange *shared = shared_of(w);
+    division d = divide_tokens(w, *tokens);
+    if (d.shares == KILN_SUBGROUPS) {
+        uint32_t share = 0;
+        KILN_LOOP
+        while (share < KILN_SUBGROUPS - 1 && *rest >= shared->subgroups[share])
+            *rest -= shared->subgroups[share++];
+        *tokens = (kiln_walk_tokens){share_begin(&d, share), share_begin(&d, share + 1), false};
+        return false;
+    }
+    if (subgroup() == 0) {
+        uint32_t share = find_thread(shared, shared->threads[lane()], rest);
+        uint32_t token = find_token(w, r, share_begin(&d, share), share_begin(&d, share + 1), *rest);
+        subgroup_sync();
+        if (lane() == 0) shared->found = token;
+    }
+    kiln_barrier();
+    tokens->begin = shared->found;
+    return true;
 }
 
 KILN_INLINE void kiln_walk_take(const kiln_walk *w, kiln_residual *r, uint32_t taken) {

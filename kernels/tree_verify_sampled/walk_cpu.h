@@ -37,18 +37,17 @@ KILN_INLINE uint32_t kiln_walk_child(const kiln_walk *w, uint32_t after) {
     return 0;
 }
 
-KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r) {
+KILN_INLINE uint64_t kiln_walk_sum(const kiln_walk *w, const kiln_residual *r, kiln_walk_tokens tokens) {
     uint64_t sum = 0;
-    for (uint32_t token = 0; token < w->args->vocabulary; token++)
+    for (uint32_t token = tokens.begin; token < tokens.end; token++)
         sum += remaining(w, r, token);
     return sum;
 }
 
-KILN_INLINE uint32_t kiln_walk_find(const kiln_walk *w, const kiln_residual *r, uint64_t rest) {
-    uint32_t token = 0;
-    for (uint64_t units = remaining(w, r, 0); rest >= units; units = remaining(w, r, ++token))
-        rest -= units;
-    return token;
+KILN_INLINE bool kiln_walk_find(const kiln_walk *w, const kiln_residual *r, kiln_walk_tokens *tokens, uint64_t *rest) {
+    for (uint64_t units; *rest >= (units = remaining(w, r, tokens->begin)); tokens->begin++)
+        *rest -= units;
+    return true;
 }
 
 KILN_INLINE void kiln_walk_take(const kiln_walk *w, kiln_residual *r, uint32_t taken) {

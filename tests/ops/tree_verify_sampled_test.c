@@ -33,6 +33,10 @@ static void fill_rows(matrix *m) {
         values[random_integer(0, m->cols - 1)] += 0.1, sum += 0.1;
         for (int64_t i = 0; i < m->cols; i++)
             values[i] /= sum;
+        /* Now and then numbers that are none of probabilities: they count as 0, or as 1. */
+        static const double odd[] = {NAN, -0.5, -0.0, 1.5, INFINITY, -INFINITY};
+        if (m->cols > 50 && random_integer(0, 3) == 0)
+            values[random_integer(0, m->cols - 1)] = odd[random_integer(0, 5)];
     }
     matrix_set(m, m->values);
 }
@@ -195,6 +199,21 @@ static void test_shapes(kiln_stream *stream) {
                             .wide_positions = random_integer(0, 1)});
 }
 
+/* Rows that lie alike, and shares of a row that are divided again. */
+static void test_long_rows(kiln_stream *stream) {
+    static const int64_t vocabularies[] = {1024, 16400, 40000, 18001};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 8; i++)
+            run(stream, p,
+                (shape){.batch = 2,
+                        .nodes = 3,
+                        .vocabulary = vocabularies[i / 2],
+                        .place = AT_END,
+                        .drawn = i % 2,
+                        .seeded = true,
+                        .chain = random_integer(0, 1)});
+}
+
 static void test_many(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
     for (int i = 0; i < 20; i++)
@@ -282,10 +301,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes),
-        on_one_device(test_many),
-        on_one_device(test_distribution),
-        on_one_device(test_refusals),
+        on_each_device(test_shapes),      on_each_device(test_long_rows), on_one_device(test_many),
+        on_one_device(test_distribution), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
