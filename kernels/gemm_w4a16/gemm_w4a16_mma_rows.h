@@ -8,14 +8,24 @@
  * neither factor needs ldmatrix.
  *
  * A block does 32 rows of weights, read once, straight into registers; its 4 or 8 warps share k, 128 elements at a
- * time, and add up their sums in shared memory. The next 128 elements of both factors, with their scales, are on their
- * way while these are multiplied; with groups of 32 or 64 the scales are not, and registers are refilled as soon as
- * they are free. Integers are multiplied as they are: a group's sum is multiplied with its scale in f32, and what a
- * zero adds is the sum of a over the group, which products with ones make.
+ * time, a step, and add up their sums in shared memory. As soon as 64 elements of k have been multiplied, their
+ * registers are refilled with those two steps ahead, or one (row_traits): a multiprocessor has up to 64 KiB of weights
+ * on their way for 8 rows and 48 KiB for 16. The first-level cache keeps rows of a alone. A lane asks for the scale and
+ * the zero of one row of weights, and shuffles hand them on. Integers are multiplied as they are: a group's sum is
+ * multiplied with its scale in f32, and what a zero adds is the sum of a over the group, which products with ones make.
  *
- * Floor: one read of the weights. Prototypes in bf16 on an H200 (driver 580.159.04, 2026-11-26; CUDA graphs, weights
- * not in L2, groups of 128), in us, with a kernel that only reads as many bytes; in brackets what they took before
- * scales were asked for ahead and rows that a does not have were left alone:
+ * Floor: one read of the weights. Not measured. A step without zeros and pre_scale is 240 instructions for 8 rows and
+ * 280 for 16 on sm_90a, in the assembler's code, so that 8192 x 8192 takes an H100's schedulers 3.8 and 4.4 us
+ * (predicted), and reading 11.8.
+ *
+ * Measured before that on an H100 (driver 580.159.04, 2026-11-26), in us: 1 and 16 rows 15.5 and 21.1 for 8192 x 8192,
+ * 49.3 and 61.1 for 28672 x 8192, 6.9 and 9.2 for 4096 x 4096. Then a step was 420 and 530 instructions, zeros and
+ * pre_scale were asked for in the one loop, as many bytes were on their way as half of those now, registers were
+ * refilled all at once and moved, and the first-level cache kept weights too.
+ *
+ * Prototypes of that in bf16 on an H200 (the same driver and day; CUDA graphs, weights not in L2, groups of 128), in
+ * us, with a kernel that only reads as many bytes; in brackets what they took before scales were asked for ahead and
+ * rows that a does not have were left alone:
  *
  *   n x k           reading   1 row         16 rows
  *   8192 x 8192       9.6     13.7 (15.4)   17.7 (22.9)
@@ -24,18 +34,18 @@
  *   28672 x 4096     15.3     23.0 (26.4)   28.5 (44.3)
  *   4096 x 4096       3.6      5.6 (6.2)     7.2 (7.8)
  *
- * On an H100 (the same driver and day), with what is asked for of zeros and pre_scale in the loop, which that kernel
- * did not have, 1 and 16 rows: 8192 x 8192 14.6 and 19.8 (reading 12.2), 28672 x 8192 48.0 and 59.8 (38.8), 4096 x
- * 4096 5.9 and 7.7 (3.8). As ptxas 12.0 assembles it, the 16 rows take a tenth longer, and spill; with an and and an or
- * for each pair of integers instead of one instruction for both, 1 row takes 15.9, 51.3 and 6.6.
+ * On an H100, with what is asked for of zeros and pre_scale in the loop, which that kernel did not have, 1 and 16 rows:
+ * 8192 x 8192 14.6 and 19.8 (reading 12.2), 28672 x 8192 48.0 and 59.8 (38.8), 4096 x 4096 5.9 and 7.7 (3.8). With an
+ * and and an or for each pair of integers instead of one instruction for both, 1 row took 15.9, 51.3 and 6.6.
  *
- * Zeros add 1 to 4 us. Not better there: weights, or both factors, by way of rings of cp.async that each thread
- * has for itself (8192 x 8192: 15.5 to 17, 18.1), 16 or 64 rows of weights in a block, more warps. On an H100: a by way
- * of shared memory, a ring of bulk copies, wgmma. */
+ * Not better there: weights, or both factors, by way of rings of cp.async that each thread has for itself (8192 x 8192:
+ * 15.5 to 17, 18.1), 16 or 64 rows of weights in a block, more warps. On an H100: a by way of shared memory, a ring of
+ * bulk copies, wgmma. */
 #ifndef KILN_KERNELS_GEMM_W4A16_MMA_ROWS_H
 #define KILN_KERNELS_GEMM_W4A16_MMA_ROWS_H
 
 #include "kernels/arch/sm80.h"
+#include "kernels/arch/sm80_refill.h"
 #if __CUDA_ARCH__ < 800
 #include "kernels/arch/sm75.h"
 #endif
@@ -54,162 +64,223 @@ KILN_INLINE void mma(float *sums, const uint32_t *a, const uint32_t *b) {
 }
 
 enum : uint32_t {
-    STEP = 128, /* of k, that a warp does at a time */
-    CHUNKS = STEP / CHUNK,
+    STEP_LOG2 = 7,
+    STEP = 1 << STEP_LOG2,                     /* of k, that a warp does at a time */
     STEP_TILES = STEP / KILN_W4A16_TILE_DEPTH, /* of weights */
-    BLOCKS = 2,                                /* of 16 rows of weights */
+    TILE_CHUNKS = KILN_W4A16_TILE_DEPTH / CHUNK,
+    BLOCKS = 2, /* of 16 rows of weights */
     COLS = KILN_W4A16_TILE_ROWS * BLOCKS
 };
 
-/* The scales and zeros of a lane's rows of weights, every eighth of a block's. */
-struct row_groups {
-    uint32_t scales[2 * BLOCKS], zeros[2 * BLOCKS];
+/* The scale and the zero of one of a block's rows of weights: that of row lane / 4 + 8 (lane % 4). */
+struct row_group {
+    uint16_t scale, zero;
 };
 
-/* What a warp multiplies at once, with TILES times 8 rows of a. */
-template <uint32_t TILES> struct row_step { kiln_vector a[CHUNKS][TILES], weights[STEP_TILES][BLOCKS]; };
+/* What a warp has of a tile's depth: weights, and TILES times 8 rows of a. */
+template <uint32_t TILES> struct row_tile { kiln_vector weights[BLOCKS], a[TILE_CHUNKS][TILES]; };
 
-/* The sums of a warp, in shared memory. */
+/* The sums of a warp, in shared memory. A column's 8 rows are in such an order that of the columns that lanes read at
+ * once two have a bank in common, not eight. */
 template <uint32_t TILES> struct warp_sums { float of[TILES][COLS][8]; };
 
-/* Where a lane reads. */
+KILN_INLINE uint32_t place_of_row(uint32_t col, uint32_t row) {
+    return row ^ col / 4 % 4 * 2;
+}
+
+/* Where a lane reads next, from k on. */
 template <uint32_t TILES> struct row_sources {
-    const kiln_element *a[TILES];      /* its row of each 8 */
-    bool present[TILES];               /* whether a has it */
-    const uint8_t *weights;            /* its bytes of the first tile */
-    uint64_t scale;                    /* its first row's */
-    uint64_t next_weights, next_scale; /* steps to the next block: 0 if there is none, and this one is read twice */
+    uint32_t k;
+    const kiln_element *a;  /* its first row, of the first 8 */
+    bool present[TILES];    /* whether a has its row of each 8 */
+    const uint8_t *weights; /* its bytes of the first tile */
+    uint64_t next;          /* bytes to the next block's: 0 if there is none, and this one is read twice */
+    uint64_t group;         /* the first group of its row of weights */
 };
 
-template <uint32_t TILES>
-KILN_INLINE void load_row_groups(const kiln_gemm_w4a16_args &args, row_groups *to, const row_sources<TILES> &from,
-                                 uint32_t k) {
-    const uint64_t first = from.scale + (k >> args.group_log2) * (uint64_t)args.scale_group_step;
+template <uint32_t TILES> KILN_INLINE row_sources<TILES> row_sources_of(const kiln_gemm_w4a16_args &args) {
+    const uint32_t lane = kiln_thread() % 32;
+    const uint64_t block = (uint64_t)kiln_tile() * BLOCKS;
+    const uint64_t block_bytes = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES;
+    const bool both = (block + 1) * KILN_W4A16_TILE_ROWS < (uint64_t)args.n;
+    const uint32_t row = lane / 4 + lane % (both ? 4 : 2) * 8; /* of the block's */
+    row_sources<TILES> from;
+    from.k = kiln_thread() / 32 * STEP;
+    from.a = (const kiln_element *)args.a + lane / 4 * (uint64_t)args.a_stride + from.k + lane % 4 * KILN_VECTOR;
     KILN_UNROLL
-    for (uint32_t i = 0; i < 2 * BLOCKS; i++) {
-        const uint64_t at = first + i / 2 * from.next_scale + 8 * (i % 2) * (uint64_t)args.scale_row_step;
+    for (uint32_t i = 0; i < TILES; i++)
+        from.present[i] = lane / 4 + 8 * i < (uint64_t)args.m;
+    from.weights = args.weights + block * block_bytes +
+                   from.k / KILN_W4A16_TILE_DEPTH * (uint64_t)KILN_W4A16_TILE_BYTES + lane * 16;
+    from.next = both ? block_bytes : 0;
+    from.group = (block * KILN_W4A16_TILE_ROWS + row) * (uint64_t)args.scale_row_step;
+    return from;
+}
+
+template <uint32_t TILES> KILN_INLINE void advance(row_sources<TILES> *from, uint32_t k) {
+    from->k += k;
+    from->weights += k / KILN_W4A16_TILE_DEPTH * (uint64_t)KILN_W4A16_TILE_BYTES;
+    from->a += k;
+}
+
+/* Refills the registers of a step's groups, and of its tile t. From the end on, and of rows that a does not have, they
+ * stay as they are: nothing is added then, and a row's products are apart from the others'. */
+template <uint32_t TILES, uint32_t GROUPS>
+KILN_INLINE void refill_groups(const kiln_gemm_w4a16_args &args, row_group *to, const row_sources<TILES> &from,
+                               bool zeros) {
+    KILN_UNROLL
+    for (uint32_t g = 0; g < GROUPS; g++) {
+        const uint32_t k = from.k + g * (STEP / GROUPS);
+        const uint64_t at = from.group + (uint64_t)(k >> args.group_log2) * (uint32_t)args.scale_group_step;
         const bool there = k < (uint32_t)args.k;
-        to->scales[i] = kiln_sm80_load_u16((const kiln_element *)args.scales + at, there);
-        to->zeros[i] = kiln_sm80_load_u16((const kiln_element *)args.zeros + at, there && args.zeros);
+        kiln_sm80_refill_u16(&to[g].scale, (const kiln_element *)args.scales + at, there);
+        if (zeros) kiln_sm80_refill_u16(&to[g].zero, (const kiln_element *)args.zeros + at, there && args.zeros);
     }
 }
 
-/* Of a step from k on, the elements that a tile of weights has; zeros from the end on, which is a multiple of its
- * depth.
- */
 template <uint32_t TILES>
-KILN_INLINE void load_row_tile(const kiln_gemm_w4a16_args &args, row_step<TILES> *to, const row_sources<TILES> &from,
-                               uint32_t k, uint32_t tile) {
-    const uint32_t at = k + tile * KILN_W4A16_TILE_DEPTH;
-    const uint8_t *first = from.weights + at / KILN_W4A16_TILE_DEPTH * (uint64_t)KILN_W4A16_TILE_BYTES;
+KILN_INLINE void refill_tile(const kiln_gemm_w4a16_args &args, row_tile<TILES> *to, const row_sources<TILES> &from,
+                             uint32_t t) {
+    const uint32_t at = t * KILN_W4A16_TILE_DEPTH;
+    const bool there = from.k + at < (uint32_t)args.k;
     KILN_UNROLL
-    for (uint32_t b = 0; b < BLOCKS; b++)
-        kiln_sm80_load_v4(to->weights[tile][b].words, first + b * from.next_weights, at < (uint32_t)args.k);
+    for (uint32_t b = 0; b < BLOCKS; b++) {
+        const uint8_t *first = from.weights + b * from.next + t * KILN_W4A16_TILE_BYTES;
+#if __CUDA_ARCH__ >= 900 /* its first drivers read PTX 7.4 */
+        kiln_sm80_refill_v4_once(to->weights[b].words, first, there);
+#else
+        kiln_sm80_refill_v4(to->weights[b].words, first, there);
+#endif
+    }
     KILN_UNROLL
-    for (uint32_t c = 0; c < KILN_W4A16_TILE_DEPTH / CHUNK; c++) {
+    for (uint32_t i = 0; i < TILES; i++) {
+        const kiln_element *row = from.a + i * 8 * (uint64_t)args.a_stride + at;
         KILN_UNROLL
-        for (uint32_t i = 0; i < TILES; i++)
-            kiln_sm80_load_v4(to->a[tile * (KILN_W4A16_TILE_DEPTH / CHUNK) + c][i].words, from.a[i] + at + c * CHUNK,
-                              at < (uint32_t)args.k && from.present[i]);
+        for (uint32_t c = 0; c < TILE_CHUNKS; c++)
+            kiln_sm80_refill_v4(to->a[c][i].words, row + c * CHUNK, there && from.present[i]);
     }
 }
 
-/* The products of some of a step's chunks, and the sums of a over them. */
+/* The products of chunks of a group, and the sums of a over them. */
 template <uint32_t TILES> struct row_products { float of[BLOCKS][TILES][4], totals[TILES][4]; };
 
 template <uint32_t TILES>
-KILN_INLINE void multiply_chunk(const kiln_gemm_w4a16_args &args, row_products<TILES> *products,
-                                const row_step<TILES> &step, uint32_t c) {
-    const uint32_t ones[4] = {ONES, ONES, ONES, ONES};
+KILN_INLINE void multiply_chunk(row_products<TILES> *products, const row_tile<TILES> &tile, uint32_t c) {
     KILN_UNROLL
     for (uint32_t half = 0; half < 2; half++) {
         KILN_UNROLL
         for (uint32_t b = 0; b < BLOCKS; b++) {
             uint32_t fragment[4];
-            integers_of(fragment, step.weights[c / 2][b].words[c % 2 * 2 + half]);
+            integers_of(fragment, tile.weights[b].words[c * 2 + half]);
             KILN_UNROLL
             for (uint32_t i = 0; i < TILES; i++)
-                mma(products->of[b][i], fragment, step.a[c][i].words + 2 * half);
+                mma(products->of[b][i], fragment, tile.a[c][i].words + 2 * half);
         }
-        if (!args.zeros) continue;
+    }
+}
+
+template <uint32_t TILES>
+KILN_INLINE void total_chunk(row_products<TILES> *products, const row_tile<TILES> &tile, uint32_t c) {
+    const uint32_t ones[4] = {ONES, ONES, ONES, ONES};
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 2 * TILES; i++)
+        mma(products->totals[i / 2], ones, tile.a[c][i / 2].words + 2 * (i % 2));
+}
+
+/* Adds to the sums a group's products, times a scale or a zero that a lane has of each row of weights. */
+template <uint32_t TILES>
+KILN_INLINE void add_products(float (*sums)[TILES][4], const float (*products)[TILES][4], bool of_blocks,
+                              uint16_t factor) {
+    KILN_UNROLL
+    for (uint32_t row = 0; row < 2 * BLOCKS; row++) {
+        const float of_row = __shfl_sync(~0u, kiln_element_to_f32((kiln_element)factor), (int)row, 4);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2 * TILES; i++) {
+            float *sum = &sums[row / 2][i / 2][row % 2 * 2 + i % 2];
+            *sum = KILN_FMA(products[of_blocks ? row / 2 : 0][i / 2][row % 2 * 2 + i % 2], of_row, *sum);
+        }
+    }
+}
+
+/* Multiplies a tile's part of a with pre_scale. */
+template <uint32_t TILES>
+KILN_INLINE void scale_tile(const kiln_gemm_w4a16_args &args, row_tile<TILES> *tile, uint32_t k) {
+    const kiln_element *factors = (const kiln_element *)args.pre_scale + k + kiln_thread() % 4 * KILN_VECTOR;
+    KILN_UNROLL
+    for (uint32_t c = 0; c < TILE_CHUNKS; c++) {
+        const kiln_vector of_chunk = kiln_vector_load(factors + c * CHUNK);
         KILN_UNROLL
         for (uint32_t i = 0; i < TILES; i++)
-            mma(products->totals[i], ones, step.a[c][i].words + 2 * half);
+            multiply_pairs(&tile->a[c][i], of_chunk);
     }
 }
 
-/* Adds the products of a group to the sums, with its scales and zeros, and clears them. */
-template <uint32_t TILES>
-KILN_INLINE void add_group(float (*sums)[TILES][4], row_products<TILES> *products, const row_groups &groups) {
-    KILN_UNROLL
-    for (uint32_t b = 0; b < BLOCKS; b++) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < 4 * TILES; i++) {
-            const uint32_t row = 2 * b + i % 4 / 2;
-            float *sum = &sums[b][i / 4][i % 4];
-            *sum = KILN_FMA(products->of[b][i / 4][i % 4], kiln_element_to_f32((kiln_element)groups.scales[row]), *sum);
-            *sum = KILN_FMA(products->totals[i / 4][i % 4], kiln_element_to_f32((kiln_element)groups.zeros[row]), *sum);
-        }
-    }
-    *products = row_products<TILES>();
-}
+/* What products are of: steps that are whole, each of one group, without zeros and pre_scale (PLAIN) or with those that
+ * there are (WHOLE); or steps of several groups or cut short by the end (ANY). */
+enum row_kind { PLAIN, WHOLE, ANY };
 
-/* Multiplies a chunk of a with pre_scale. */
-template <uint32_t TILES> KILN_INLINE void scale_chunk(const kiln_gemm_w4a16_args &args, kiln_vector *a, uint32_t k) {
-    const kiln_element *source = (const kiln_element *)args.pre_scale + k + kiln_thread() % 4 * KILN_VECTOR;
-    kiln_vector factors;
-    kiln_sm80_load_v4(factors.words, source, k < (uint32_t)args.k);
-    KILN_UNROLL
-    for (uint32_t i = 0; i < TILES; i++)
-        multiply_pairs(&a[i], factors);
-}
+template <uint32_t TILES, row_kind KIND> struct row_traits {
+    enum : uint32_t {
+        STEPS = KIND == PLAIN || (KIND == WHOLE && TILES == 1) ? 2 : 1, /* ahead: what there are registers for */
+        GROUPS = KIND == ANY ? STEP / CHUNK : 1,                        /* of a step */
+        GROUP_CHUNKS = STEP / CHUNK / GROUPS,
+        TOTAL_CHUNKS = KIND == ANY ? 1 : TILE_CHUNKS /* whose totals are made together */
+    };
+};
 
-/* Adds to the sums all products of a warp. WHOLE: a step is of one group; else its chunks may be of several. */
-template <uint32_t TILES, bool WHOLE>
-KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4]) {
-    const uint32_t lane = kiln_thread() % 32, first = kiln_thread() / 32 * STEP;
-    const uint64_t block = (uint64_t)kiln_tile() * BLOCKS;
-    row_sources<TILES> from;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < TILES; i++) {
-        const uint64_t row = lane / 4 + 8 * i;
-        from.present[i] = row < (uint64_t)args.m;
-        from.a[i] = (const kiln_element *)args.a + (from.present[i] ? row : 0) * (uint64_t)args.a_stride +
-                    lane % 4 * KILN_VECTOR;
-    }
-    const uint64_t block_bytes = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES;
-    const bool both = (block + 1) * KILN_W4A16_TILE_ROWS < (uint64_t)args.n;
-    from.weights = args.weights + block * block_bytes + lane * 16;
-    from.scale = (block * KILN_W4A16_TILE_ROWS + lane / 4) * (uint64_t)args.scale_row_step;
-    from.next_weights = both ? block_bytes : 0;
-    from.next_scale = both ? KILN_W4A16_TILE_ROWS * (uint64_t)args.scale_row_step : 0;
-
-    row_step<TILES> now, next;
-    row_groups groups;
+/* Adds to the sums the products of a step, whose registers are refilled as soon as they are multiplied, with what is
+ * at `from`. */
+template <uint32_t TILES, row_kind KIND>
+KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_tile<TILES> *tiles,
+                               row_group *groups, const row_sources<TILES> &from, uint32_t k) {
+    typedef row_traits<TILES, KIND> traits;
+    const bool zeros = KIND != PLAIN && args.zeros;
     row_products<TILES> products = {};
-    const uint32_t step = blockDim.x / 32 * STEP;
     KILN_UNROLL
-    for (uint32_t tile = 0; tile < STEP_TILES; tile++)
-        load_row_tile(args, &next, from, first, tile);
-    if (WHOLE) load_row_groups(args, &groups, from, first);
+    for (uint32_t c = 0; c < STEP / CHUNK; c++) {
+        const uint32_t t = c / TILE_CHUNKS, next = c + 1;
+        if (KIND == ANY && k + t * KILN_W4A16_TILE_DEPTH >= (uint32_t)args.k) return;
+        if (KIND != PLAIN && c % TILE_CHUNKS == 0 && args.pre_scale)
+            scale_tile(args, &tiles[t], k + t * KILN_W4A16_TILE_DEPTH);
+        multiply_chunk(&products, tiles[t], c % TILE_CHUNKS);
+        KILN_UNROLL
+        for (uint32_t i = 0; next % traits::TOTAL_CHUNKS == 0 && zeros && i < traits::TOTAL_CHUNKS; i++)
+            total_chunk(&products, tiles[t], (next - traits::TOTAL_CHUNKS + i) % TILE_CHUNKS);
+        if (next % traits::GROUP_CHUNKS == 0) {
+            const row_group group = groups[c / traits::GROUP_CHUNKS];
+            add_products<TILES>(sums, products.of, true, group.scale);
+            if (zeros) add_products<TILES>(sums, &products.totals, false, group.zero);
+            products = row_products<TILES>();
+        }
+        if (next % TILE_CHUNKS) continue;
+        refill_tile(args, &tiles[t], from, t);
+        __syncwarp(); /* keeps assemblers from moving the loads behind the next products */
+    }
+    refill_groups<TILES, traits::GROUPS>(args, groups, from, KIND != PLAIN);
+}
+
+/* Adds to the sums all products of a warp. */
+template <uint32_t TILES, row_kind KIND>
+KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4]) {
+    enum : uint32_t { STEPS = row_traits<TILES, KIND>::STEPS, GROUPS = row_traits<TILES, KIND>::GROUPS };
+    row_sources<TILES> from = row_sources_of<TILES>(args);
+    const uint32_t step = blockDim.x / 32 * STEP, end = (uint32_t)args.k + STEPS * step;
+    row_tile<TILES> tiles[STEPS][STEP_TILES] = {};
+    row_group groups[STEPS][GROUPS] = {};
+    KILN_UNROLL
+    for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
+        KILN_UNROLL
+        for (uint32_t t = 0; t < STEP_TILES; t++)
+            refill_tile(args, &tiles[s][t], from, t);
+        refill_groups<TILES, GROUPS>(args, groups[s], from, KIND != PLAIN);
+    }
     KILN_LOOP
-    for (uint32_t k = first; k < (uint32_t)args.k; k += step) {
-        row_step<TILES> &at = WHOLE ? now : next; /* registers for two steps, or for one that is refilled */
+    while (from.k < end) {
         KILN_UNROLL
-        for (uint32_t tile = 0; WHOLE && tile < STEP_TILES; tile++) {
-            if (tile == 0) now = next;
-            load_row_tile(args, &next, from, k + step, tile);
+        for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
+            if (from.k >= end) return;
+            multiply_step<TILES, KIND>(args, sums, tiles[s], groups[s], from, from.k - STEPS * step);
         }
-        KILN_UNROLL
-        for (uint32_t c = 0; c < CHUNKS; c++) {
-            if (!WHOLE) load_row_groups(args, &groups, from, k + c * CHUNK);
-            if (args.pre_scale) scale_chunk<TILES>(args, at.a[c], k + c * CHUNK);
-            multiply_chunk(args, &products, at, c);
-            if (!WHOLE && (c + 1) * CHUNK % KILN_W4A16_TILE_DEPTH == 0)
-                load_row_tile(args, &next, from, k + step, c * CHUNK / KILN_W4A16_TILE_DEPTH);
-            if (c + 1 == CHUNKS || !WHOLE) add_group(sums, &products, groups);
-        }
-        if (WHOLE) load_row_groups(args, &groups, from, k + step);
     }
 }
 
@@ -219,29 +290,32 @@ template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w
     const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32;
     const uint64_t first = (uint64_t)kiln_tile() * COLS;
     float sums[BLOCKS][TILES][4] = {};
-    if (kiln_block()) return; /* the whole block */
-    if (args.group_log2 < 7)
-        multiply_rows<TILES, false>(args, sums);
+    const bool plain = __CUDA_ARCH__ >= (TILES == 1 ? 900 : 800); /* elsewhere WHOLE does it in a smaller image */
+    if (kiln_block()) return;
+    if (args.group_log2 < STEP_LOG2 || args.k % STEP)
+        multiply_rows<TILES, ANY>(args, sums);
+    else if (plain && !args.zeros && !args.pre_scale)
+        multiply_rows<TILES, PLAIN>(args, sums);
     else
-        multiply_rows<TILES, true>(args, sums);
+        multiply_rows<TILES, WHOLE>(args, sums);
 
     KILN_UNROLL
-    for (uint32_t i = 0; i < BLOCKS * TILES; i++) {
-        const float *sum = sums[i / TILES][i % TILES];
-        float(*to)[8] = &shared[warp].of[i % TILES][i / TILES * KILN_W4A16_TILE_ROWS + lane / 4];
-        *(float2 *)&to[0][lane % 4 * 2] = make_float2(sum[0], sum[1]);
-        *(float2 *)&to[8][lane % 4 * 2] = make_float2(sum[2], sum[3]);
+    for (uint32_t i = 0; i < BLOCKS * TILES * 2; i++) {
+        const float *sum = sums[i / 2 / TILES][i / 2 % TILES] + i % 2 * 2;
+        const uint32_t col = i / 2 / TILES * KILN_W4A16_TILE_ROWS + i % 2 * 8 + lane / 4;
+        float *to = shared[warp].of[i / 2 % TILES][col] + place_of_row(col, lane % 4 * 2);
+        *(float2 *)to = make_float2(sum[0], sum[1]);
     }
     kiln_barrier();
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < COLS * TILES * 8; i += blockDim.x) {
-        const uint64_t row = i / COLS, col = first + i % COLS;
-        if (row >= (uint64_t)args.m || col >= (uint64_t)args.n) continue;
+        const uint32_t row = i / COLS, col = i % COLS;
+        if (row >= (uint64_t)args.m || first + col >= (uint64_t)args.n) continue;
         float sum = 0.0f;
-        KILN_LOOP
-        for (uint32_t w = 0; w < blockDim.x / 32; w++)
-            sum += shared[w].of[row / 8][i % COLS][row % 8];
-        finish_element(&args, sum, row, col);
+        KILN_UNROLL
+        for (uint32_t w = 0; w < KILN_BLOCK / 32; w++)
+            if (w < blockDim.x / 32) sum += shared[w].of[row / 8][col][place_of_row(col, row % 8)];
+        finish_element(&args, sum, row, first + col);
     }
 }
 

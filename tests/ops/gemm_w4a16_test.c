@@ -274,7 +274,7 @@ static bool takes_packed(const kiln_stream *stream, precision p) {
 }
 
 /* Repacked weights of few rows: steps of k that are not whole and more than a warp's, a last block of half the columns,
- * groups within a chunk's step and over several, each with zeros and without. */
+ * groups within a chunk's step and over several, each with zeros and without; and whole steps with pre_scale too. */
 static void test_packed_rows(kiln_stream *stream) {
     static const int64_t groups[] = {32, 64, 128, 256, 0}, depths[] = {1088, 64, 1280, 2304, 192};
     for (precision p = F16; p < precision_end(); p++) {
@@ -293,6 +293,15 @@ static void test_packed_rows(kiln_stream *stream) {
             shape s = {.m = i % 2 ? 13 : 3, .n = 48, .k = 1408, .group = i / 2 ? 128 : 64, .zeros = true};
             s.layout = KILN_W4A16_SM80_V1;
             s.scale = i % 2 ? 0.5 : 0;
+            run(stream, p, s);
+        }
+        for (int i = 0; i < 16; i++) { /* whole steps: fewer than warps, and of a warp two, three or five */
+            static const int64_t of[][2] = {{384, 128}, {2432, 0}, {2560, 256}, {4480, 128}};
+            shape s = {.m = (i + i / 4 + (int)p) % 2 ? 7 : 16, .n = 48, .k = of[i % 4][0], .group = of[i % 4][1]};
+            s.layout = KILN_W4A16_SM80_V1;
+            s.zeros = i / 4 % 2;
+            s.pre_scale = i / 8;
+            s.groups_first = i % 3 == 1;
             run(stream, p, s);
         }
     }

@@ -62,12 +62,12 @@ static void rows_read_the_weights_once(void **state) {
     }
 }
 
-/* Each block of 32 columns reads the rows of a, and each lane four scales for 128 elements. */
+/* Each block of 32 columns reads the rows of a, and each lane the scale of a column for 128 elements. */
 static void packed_rows_read_the_weights_once(void **state) {
     (void)state;
     enum { N = 96, K = 2048, BLOCK_COLUMNS = 32 };
     for (uint64_t m = 5; m <= 13 && takes_packed(); m += 8) {
-        const uint64_t blocks = N / BLOCK_COLUMNS, scales = K / STEP * LANES * 4 * ELEMENT;
+        const uint64_t blocks = N / BLOCK_COLUMNS, scales = K / STEP * LANES * ELEMENT;
         const sim_counters c = product(KILN_W4A16_SM80_V1, KILN_W4A16_TILE_AUTO, m, N, K);
         assert_int_equal(c.global_read_bytes, N * K / 2 + blocks * (m * K * ELEMENT + scales));
         assert_int_equal(c.global_written_bytes, m * N * ELEMENT);
