@@ -70,6 +70,36 @@ KILN_INLINE consumer_tiles tiles_of(const row_tile *tile, uint32_t group) {
     return {uniform(own.key), uniform(own.count), uniform(own.low), uniform(own.high)};
 }
 
+/* COUNT numbers of each thread, as wgmma has them. */
+template <uint32_t COUNT> KILN_INLINE void clear(float (*numbers)[4]) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < COUNT; i++)
+        numbers[i / 4][i % 4] = 0.0f;
+}
+
+/* The scores of tile n of the keys, while nothing else is multiplied. */
+template <uint32_t DIM, uint32_t KEYS>
+KILN_INLINE void multiply_keys(tile_state<DIM, KEYS> *t, uint32_t queries, const ring &k, uint32_t n) {
+    ring_wait_full(k, n);
+    kiln_sm90a_wgmma_hold<KEYS / 2>(t->scores[0]);
+    kiln_sm90a_wgmma_fence();
+    begin_scores<DIM, KEYS>(t->scores, queries, ring_tile(k, n));
+    kiln_sm90a_wgmma_wait<0>();
+    kiln_sm90a_wgmma_hold<KEYS / 2>(t->scores[0]);
+    ring_release(k, n);
+}
+
+/* Adds the product of the weights with tile n of the values, likewise. */
+template <uint32_t DIM, uint32_t KEYS>
+KILN_INLINE void multiply_values(tile_state<DIM, KEYS> *t, const ring &v, uint32_t n) {
+    ring_wait_full(v, n);
+    kiln_sm90a_wgmma_hold<DIM / 2>(t->rows.result[0]);
+    kiln_sm90a_wgmma_fence();
+    begin_results<DIM, KEYS>(t->rows.result, t->weights, ring_tile(v, n));
+    kiln_sm90a_wgmma_wait<0>();
+    kiln_sm90a_wgmma_hold<DIM / 2>(t->rows.result[0]);
+}
+
 /* The tiles of rows by one of three consumers: a product, the weights, a product. */
 template <uint32_t DIM, uint32_t KEYS, bool MASKED>
 KILN_INLINE void consume_in_turn(const kiln_attention_args &args, uint32_t shared, char *memory) {
@@ -79,9 +109,7 @@ KILN_INLINE void consume_in_turn(const kiln_attention_args &args, uint32_t share
     const ring k = ring_of<DIM, KEYS>(shared, false), v = ring_of<DIM, KEYS>(shared, true);
     uint32_t n = 0; /* of the tile of rows, and of the tile of keys, that scores are made of */
     tile_state<DIM, KEYS> t;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < KEYS / 2; i++)
-        t.scores[i / 4][i % 4] = 0.0f;
+    clear<KEYS / 2>(t.scores);
     KILN_LOOP
     for (uint32_t number = 0;; number++) {
         q::wait_full(shared, number);
@@ -92,31 +120,18 @@ KILN_INLINE void consume_in_turn(const kiln_attention_args &args, uint32_t share
         float factor = scale_of_tile<at::EXTENDED>(args, tile).factor;
         start_rows_of_tile(&t);
         if (tiles.high != next || tiles.low) windows_of(args, tile, t.rows.window); /* some tile is cut */
-        KILN_UNROLL
-        for (uint32_t i = 0; i < DIM / 2; i++)
-            t.rows.result[i / 4][i % 4] = 0.0f;
+        clear<DIM / 2>(t.rows.result);
         uint32_t queries = q::queries(shared, number) + own_queries;
         KILN_LOOP
         while (next) {
             next--;
-            ring_wait_full(k, n);
-            kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
-            kiln_sm90a_wgmma_fence();
-            begin_scores<DIM, KEYS>(t.scores, queries, ring_tile(k, n));
-            kiln_sm90a_wgmma_wait<0>();
-            kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
-            ring_release(k, n);
+            multiply_keys(&t, queries, k, n);
             if (!next) q::release(shared, number);
             if (next >= tiles.high || next < tiles.low)
                 cut_scores<DIM, KEYS, MASKED>(args, tile, &t, tiles.key + next * KEYS);
             if (weigh<DIM, KEYS>(factor, &t)) keep_results(&t);
             pack_weights<KEYS>(t.scores, t.weights);
-            ring_wait_full(v, n);
-            kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
-            kiln_sm90a_wgmma_fence();
-            begin_results<DIM, KEYS>(t.rows.result, t.weights, ring_tile(v, n));
-            kiln_sm90a_wgmma_wait<0>();
-            kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
+            multiply_values(&t, v, n);
             ring_release(v, n);
             n++;
         }
@@ -143,27 +158,18 @@ KILN_INLINE void consume_in_pairs(const kiln_attention_args &args, uint32_t shar
     uint32_t next = tiles.count - 1;
     start_rows_of_tile(&t);
     windows_of(args, tile, t.rows.window);
-    KILN_UNROLL
-    for (uint32_t i = 0; i < DIM / 2; i++)
-        t.rows.result[i / 4][i % 4] = 0.0f;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < KEYS / 2; i++)
-        t.scores[i / 4][i % 4] = 0.0f;
+    clear<DIM / 2>(t.rows.result);
+    clear<KEYS / 2>(t.scores);
     uint32_t queries = q::queries(shared, 0) + own_queries;
 
-    ring_wait_full(k, 0);
-    kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
-    kiln_sm90a_wgmma_fence();
-    begin_scores<DIM, KEYS>(t.scores, queries, ring_tile(k, 0));
-    kiln_sm90a_wgmma_wait<0>();
-    kiln_sm90a_wgmma_hold<KEYS / 2>(t.scores[0]);
-    ring_release(k, 0);
+    multiply_keys(&t, queries, k, 0);
     if (!next) q::release(shared, 0);
     cut_scores<DIM, KEYS, MASKED>(args, tile, &t, tiles.key + next * KEYS);
     weigh<DIM, KEYS>(factor, &t);
     pack_weights<KEYS>(t.scores, t.weights);
 
-    /* Begins the scores of the next tile of keys, and behind it the product of the weights with the values of this. */
+    /* Begins the scores of the next tile of keys, and after it the product of the weights with the values of this one.
+     */
     auto begin = [&] {
         ring_wait_full(k, n);
         kiln_sm90a_barrier_sync(TURN + group, 2 * WARPGROUP);
@@ -232,16 +238,9 @@ KILN_INLINE void consume_in_pairs(const kiln_attention_args &args, uint32_t shar
         wait_results();
         pack_weights<KEYS>(t.scores, t.weights);
         write_rows<DIM, KEYS, MASKED>(args, done, memory, t.rows.result);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < DIM / 2; i++)
-            t.rows.result[i / 4][i % 4] = 0.0f;
+        clear<DIM / 2>(t.rows.result);
     }
-    ring_wait_full(v, n);
-    kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
-    kiln_sm90a_wgmma_fence();
-    begin_results<DIM, KEYS>(t.rows.result, t.weights, ring_tile(v, n));
-    kiln_sm90a_wgmma_wait<0>();
-    kiln_sm90a_wgmma_hold<DIM / 2>(t.rows.result[0]);
+    multiply_values(&t, v, n);
     if (!group) kiln_sm90a_barrier_sync(TURN, 2 * WARPGROUP);
     write_rows<DIM, KEYS, MASKED>(args, rows_to_write(tile, t.rows), memory, t.rows.result);
 }
