@@ -291,7 +291,7 @@ static void run_sign_ftz(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
 
 enum { ADD, SUB, MUL, FMA, MIN, MAX, MAD, NEG, ABS, DIV, OPERATIONS };
 /* What op->mode holds. */
-enum { MODE_OPERATION = 7, MODE_ROUNDING_SHIFT = 3, MODE_XORSIGN = 64, MODE_OOB = 128 };
+enum { MODE_OPERATION = 7, MODE_ROUNDING_SHIFT = 3, MODE_XORSIGN = 64, MODE_OOB = 128, MODE_ABS = 256 };
 
 static sim_rounding rounding_of(const ptx_op *op) {
     return (sim_rounding)(op->mode >> MODE_ROUNDING_SHIFT & 7);
@@ -368,13 +368,15 @@ static void run_mixed(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     });
 }
 
-/* min and max of three. */
+/* min and max of three, of which .abs takes the magnitudes. */
 static void run_choice_of_three(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     uint32_t *d = PTX_ARRAY(uint32_t, op->d[0]);
     PTX_LANES({
         double values[3];
-        for (int i = 0; i < 3; i++)
+        for (int i = 0; i < 3; i++) {
             values[i] = ptx_narrow_load(SIM_f32, PTX_ARRAY(uint32_t, op->s[i])[l], op->flags);
+            if (op->mode & MODE_ABS) values[i] = fabs(values[i]);
+        }
         double result = choose(op, choose(op, values[0], values[1]), values[2]);
         d[l] = ptx_narrow_store(SIM_f32, result, SIM_ROUND_NEAREST_EVEN, op->flags);
     });
@@ -425,11 +427,13 @@ static void decode_choice(ptx_decoder *decoder, ptx_type type, uint32_t operatio
         ptx_take_flag(decoder, PTX_M_NAN, PTX_F_NAN);
         if (op->flags & PTX_F_NAN) ptx_need(decoder, 80, 70);
         bool xorsign = ptx_take(decoder, PTX_M_XORSIGN), absolute = ptx_take(decoder, PTX_M_ABS);
-        if (xorsign != absolute) ptx_refuse(decoder, ".xorsign and .abs go together");
+        bool three = type == PTX_f32 && decoder->statement->operand_count == 4;
+        if (!three && xorsign != absolute) ptx_refuse(decoder, ".xorsign and .abs go together");
+        if (three && absolute && !xorsign) op->mode |= MODE_ABS;
         if (xorsign) ptx_need(decoder, 86, 72);
         if (xorsign) op->mode |= MODE_XORSIGN;
     }
-    if (type == PTX_f32 && op->mode == operation && decoder->statement->operand_count == 4) {
+    if (type == PTX_f32 && !(op->mode & MODE_XORSIGN) && decoder->statement->operand_count == 4) {
         ptx_need(decoder, 100, 88);
         ptx_decode_same(decoder, type, 3);
         op->run = run_choice_of_three;

@@ -129,18 +129,20 @@ static void choices_of_three(void **state) {
     for (int s = 0; s < 3; s++)
         for (size_t i = 0; i < COUNT; i++)
             sources[s][i] = operand(&float_f32, i, s, &random);
-    for (int n = 0; n < 8; n++) {
-        bool largest = n & 1, nan = n & 2, ftz = n & 4;
+    for (int n = 0; n < 16; n++) {
+        bool largest = n & 1, nan = n & 2, ftz = n & 4, absolute = n & 8;
         char code[96];
-        snprintf(code, sizeof code, "%s%s%s.f32 %%d, %%a, %%b, %%c;", largest ? "max" : "min", ftz ? ".ftz" : "",
-                 nan ? ".NaN" : "");
+        snprintf(code, sizeof code, "%s%s%s%s.f32 %%d, %%a, %%b, %%c;", largest ? "max" : "min", ftz ? ".ftz" : "",
+                 nan ? ".NaN" : "", absolute ? ".abs" : "");
         harness_case test = {
             .target = "sm_100", .code = code, .result_bits = 32, .source_bits = {32, 32, 32}, .seed = seed};
         harness_run(&test, COUNT, results, (const void *[HARNESS_SOURCES]){sources[0], sources[1], sources[2]});
         for (size_t i = 0; i < COUNT; i++) {
             uint64_t x[3];
-            for (int s = 0; s < 3; s++)
+            for (int s = 0; s < 3; s++) {
                 x[s] = ftz ? float_flushed(&float_f32, sources[s][i]) : sources[s][i];
+                if (absolute) x[s] &= 0x7fffffff;
+            }
             /* Either bracketing gives the same. */
             uint64_t wanted = float_chosen(&float_f32, x[1], x[2], largest, nan, false);
             wanted = float_chosen(&float_f32, x[0], wanted, largest, nan, false);
