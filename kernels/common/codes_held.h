@@ -5,9 +5,14 @@
 #define KILN_CODES_HELD_SCALE 0x1p116f /* of a static scale, at most: 1 over it over E4M3 is a normal number */
 
 enum {
-    KILN_CODES_HELD = 4,         /* eights of a thread, which stay in registers until their codes are made */
-    KILN_CODES_HELD_LEAST = 128, /* threads of a block, which has a row; whole warps more for longer rows */
-    KILN_CODES_HELD_MOST = 512
+    KILN_RMSNORM_HELD = 8,  /* eights of a thread, which stay in registers until their codes are made */
+    KILN_RMSNORM_MOST = 128 /* threads of a block, which has a row; half as many for half as many columns */
+};
+
+enum {
+    KILN_SILU_MUL_HELD = 4,
+    KILN_SILU_MUL_LEAST = 128, /* threads of a block; whole warps more for longer rows */
+    KILN_SILU_MUL_MOST = 512
 };
 
 #endif

@@ -9,11 +9,17 @@
  * time that they take. Not measured.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_nvfp4 */
 #include "kernels/common/device.h"
+#include "kernels/common/nvfp4_codes.h"
 #include "kernels/common/nvfp4_scale.h"
 #include "kernels/common/small_float_gpu.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 #include "kernels/dequantize_nvfp4/dequantize_nvfp4_args.h"
+
+#if KILN_E2M1_INSTRUCTION
+#include "kernels/arch/sm80_e4m3.h"
+#include "kernels/arch/sm89_pairs.h"
+#endif
 
 #if defined(KILN_PART_f32)
 typedef uint16_t codes_of_vector;
@@ -23,44 +29,74 @@ typedef uint32_t codes_of_vector;
 
 enum { AHEAD = 2 }; /* vectors whose codes and scales a thread has in flight */
 
-KILN_INLINE float scale_of(const kiln_dequantize_nvfp4_args *args, uint64_t row, uint64_t col) {
-    uint64_t cols = (uint64_t)args->scale_cols, block = col / KILN_NVFP4_BLOCK;
-    return kiln_e4m3_number(args->scales[args->swizzled ? kiln_nvfp4_swizzled(row, block, cols) : row * cols + block]);
+/* The place of an element's scale from that of the tile's first, whose number is a multiple of 4. */
+KILN_INLINE uint32_t place_of(const kiln_dequantize_nvfp4_args *args, uint32_t col) {
+    const uint32_t block = col / KILN_NVFP4_BLOCK;
+    return args->swizzled ? block / 4 * 512 + block % 4 : block;
 }
 
+/* The numbers of a vector's codes times those of their scale, which are exact: where a device converts E2M1, as f16. */
+#if KILN_E2M1_INSTRUCTION
+KILN_INLINE void scaled_of(float *values, codes_of_vector held, uint32_t scale) {
+    uint32_t numbers[KILN_VECTOR / 2], factors[2];
+#if defined(KILN_PART_f32)
+    kiln_sm100f_cvt_f16x2_e2m1x4(numbers, held);
+#else
+    kiln_sm100f_cvt_f16x2_e2m1x8(numbers, held);
+#endif
+    kiln_sm89_cvt_f16x2_e4m3x4(factors, scale * 0x0101u);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR / 2; i++)
+        kiln_ptx_cvt_f32_f16x2(&values[2 * i], kiln_sm80_mul_f16x2(numbers[i], factors[0]));
+}
+#else
 /* As kiln_e2m1_number, of the code at a place of a word: a shift that keeps the sign moves its other bits too. */
 KILN_INLINE float number_at(uint32_t word, uint32_t place) {
     return kiln_float((uint32_t)((int32_t)(word << (28 - 4 * place)) >> 6) & 0x81c00000u) * 0x1p126f;
 }
 
+KILN_INLINE void scaled_of(float *values, codes_of_vector held, uint32_t scale) {
+    const float factor = kiln_e4m3_number(scale);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++)
+        values[i] = number_at(held, (uint32_t)i) * factor;
+}
+#endif
+
 KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
     const uint8_t *codes = args.codes + s.row * (uint64_t)args.codes_stride + s.start / 2;
+    const uint64_t cols = (uint64_t)args.scale_cols, block = s.start / KILN_NVFP4_BLOCK;
+    const uint8_t *scales =
+        args.scales + (args.swizzled ? kiln_nvfp4_swizzled(s.row, block, cols) : s.row * cols + block);
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
     float global_scale = args.global_scale[args.each ? s.row : 0];
     KILN_LOOP
     for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
         codes_of_vector held[AHEAD];
-        float scales[AHEAD], values[KILN_VECTOR];
+        uint32_t of_blocks[AHEAD];
+        float values[KILN_VECTOR];
         KILN_UNROLL
         for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
             if (vector < s.whole) {
                 held[k] = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
-                scales[k] = scale_of(&args, s.row, s.start + vector * KILN_VECTOR);
+                of_blocks[k] = scales[place_of(&args, vector * KILN_VECTOR)];
             }
         KILN_UNROLL
         for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes) {
             if (vector >= s.whole) break;
+            scaled_of(values, held[k], of_blocks[k]);
             KILN_UNROLL
             for (int i = 0; i < KILN_VECTOR; i++)
-                values[i] = kiln_product(number_at(held[k], (uint32_t)i) * scales[k], global_scale);
+                values[i] = kiln_product(values[i], global_scale);
             kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
         }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
-        float value = kiln_e2m1_number((uint32_t)codes[i / 2] >> i % 2 * 4) * scale_of(&args, s.row, s.start + i);
+        float scale = kiln_e4m3_number(scales[place_of(&args, i)]);
+        float value = kiln_e2m1_number((uint32_t)codes[i / 2] >> i % 2 * 4) * scale;
         y[i] = kiln_element_from_f32(kiln_product(value, global_scale));
     }
 }

@@ -18,7 +18,7 @@
  * Floor: 4 * rows * keys * head_dim operations. Not measured; docs/kernel-report.md has the instructions counted.
  * Test: build/tests/ops/mha_nvfp4_fwd_test. Bench: build/kiln bench mha_nvfp4_fwd */
 #include "kernels/arch/sm120f.h"
-#include "kernels/arch/sm120f_codes.h"
+#include "kernels/arch/sm100f_codes.h"
 #include "kernels/arch/sm80.h"
 #include "kernels/arch/sm89_codes.h"
 #include "kernels/common/special.h"
@@ -370,7 +370,7 @@ KILN_INLINE void add_keys(rows_of_warp<DIM> *rows, uint32_t queries, uint32_t sh
         KILN_UNROLL
         for (uint32_t j = 0; j < 8; j++)
             eight[j] = scores[4 * half + j / 2][2 * r + j % 2] * factors[r][half];
-        weights[i] = kiln_sm120f_cvt_e2m1x8_f32(eight);
+        weights[i] = kiln_sm100f_cvt_e2m1x8_f32(eight);
     }
     add_values<DIM>(rows, weights, scales, shared, memory);
 }

@@ -12,7 +12,8 @@
  * an H100: 93 % of the speed of a copy, where one block per thread had 99 %.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 */
 #include "kernels/common/device.h"
-#include "kernels/common/encode_gpu.h"
+#include "kernels/common/nvfp4_codes.h"
+#include "kernels/common/pairs.h"
 #include "kernels/common/quantize_scale.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
@@ -29,30 +30,52 @@ KILN_INLINE float greater(float greatest, float value) {
     return kiln_fast_max(__builtin_fabsf(value), greatest);
 }
 
-/* Quantises a whole, aligned block. Returns its scale. */
-KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float encode) {
-    float values[KILN_NVFP4_BLOCK], greatest = 0.0f;
+/* The greatest magnitude of a block: of 16 bits two at a time, where the device compares these. */
+#if KILN_PAIRS_COMPARED
+KILN_INLINE float greatest_of(const kiln_vector *vectors, const float *) {
+    float pair[2];
+    uint32_t greatest = kiln_pair_greater(vectors[0].words[0], vectors[1].words[0]);
     KILN_UNROLL
-    for (int i = 0; i < VECTORS; i++)
-        kiln_vector_values(&values[i * KILN_VECTOR], kiln_vector_load(x + i * KILN_VECTOR));
+    for (int i = 1; i < 4; i++)
+        greatest = kiln_pair_greater(kiln_pair_greater(vectors[0].words[i], vectors[1].words[i]), greatest);
+    kiln_pair_values(pair, greatest);
+    return greater(greater(0.0f, pair[0]), pair[1]);
+}
+#else
+KILN_INLINE float greatest_of(const kiln_vector *, const float *values) {
+    float greatest = 0.0f;
     KILN_UNROLL
     for (int i = 0; i < KILN_NVFP4_BLOCK; i++)
         greatest = greater(greatest, values[i]);
-    uint32_t scale = kiln_nvfp4_scale_of(greatest, encode);
+    return greatest;
+}
+#endif
+
+/* Quantises a whole, aligned block. Returns its scale. */
+KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float encode) {
+    kiln_vector vectors[VECTORS];
+    float values[KILN_NVFP4_BLOCK];
+    KILN_UNROLL
+    for (int i = 0; i < VECTORS; i++)
+        vectors[i] = kiln_vector_load(x + i * KILN_VECTOR);
+    KILN_UNROLL
+    for (int i = 0; i < VECTORS; i++)
+        kiln_vector_values(&values[i * KILN_VECTOR], vectors[i]);
+    uint32_t scale = kiln_nvfp4_block_scale(greatest_of(vectors, values), encode);
     float factor = kiln_nvfp4_factor_of(scale, encode);
     KILN_UNROLL
     for (int i = 0; i < KILN_NVFP4_BLOCK; i++)
         values[i] *= factor;
-    const codes words = {{kiln_e2m1_eight(values), kiln_e2m1_eight(values + 8)}};
+    const codes words = {{kiln_nvfp4_codes_of(values), kiln_nvfp4_codes_of(values + 8)}};
     *target = words;
     return scale;
 }
 
-/* Quantises any block. Its first count elements are in the row; the others are zeros. */
+/* Quantises any block. Its first count elements, or all if these are fewer, are in the row; the others are zeros. */
 KILN_INLINE uint32_t quantize_any(uint8_t *target, const kiln_element *x, uint32_t count, float encode) {
     float greatest = 0.0f;
     KILN_LOOP
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < KILN_NVFP4_BLOCK && i < count; i++)
         greatest = greater(greatest, kiln_element_to_f32(x[i]));
     uint32_t scale = kiln_nvfp4_scale(kiln_bits(greatest), encode), low = 0;
     float factor = kiln_nvfp4_factor(scale, encode);
@@ -65,31 +88,36 @@ KILN_INLINE uint32_t quantize_any(uint8_t *target, const kiln_element *x, uint32
     return scale;
 }
 
+/* The place of a block's scale from that of the tile's first, whose number is a multiple of 4. */
+KILN_INLINE uint32_t place_of(const kiln_quantize_nvfp4_args *args, uint32_t block) {
+    return args->swizzled ? block / 4 * 512 + block % 4 : block;
+}
+
 KILN_ENTRY(quantize_nvfp4, kiln_quantize_nvfp4_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    uint64_t cols = (uint64_t)args.shape.cols, rows = (uint64_t)args.rows;
-    const kiln_element *x = (const kiln_element *)args.x + s.row * (uint64_t)args.x_stride;
-    uint8_t *target = args.codes + s.row * (uint64_t)args.codes_stride;
-    float encode = 1.0f;
-    if (s.row < rows) {
-        float global_scale = kiln_nvfp4_global(args.values[args.each ? s.row : 0], args.given);
-        bool first = s.start == 0 && s.first == 0 && (args.each || s.row == 0);
-        if (args.global_scale && first) args.global_scale[s.row] = global_scale;
-        encode = 1.0f / global_scale;
-    }
+    const uint64_t cols = (uint64_t)args.shape.cols, start = s.start * KILN_NVFP4_BLOCK;
+    const bool inside = s.row < (uint64_t)args.rows;
+    const kiln_element *x = (const kiln_element *)args.x + s.row * (uint64_t)args.x_stride + start;
+    uint8_t *target = args.codes + s.row * (uint64_t)args.codes_stride + start / 2;
+    uint8_t *scales = args.scales;
+    scales += args.swizzled ? kiln_nvfp4_swizzled(s.row, s.start, cols) : s.row * cols + s.start;
+    const uint64_t left = start < (uint64_t)args.cols ? (uint64_t)args.cols - start : 0;
+    const uint32_t most = s.count * KILN_NVFP4_BLOCK, count = left < most ? (uint32_t)left : most; /* elements */
+    const uint32_t whole = inside && args.shape.wide ? count / KILN_NVFP4_BLOCK : 0;
+    float global_scale = 1.0f;
+    if (inside) global_scale = kiln_nvfp4_global(args.values[args.each ? s.row : 0], args.given);
+    const float encode = 1.0f / global_scale;
     KILN_LOOP
     for (uint32_t i = s.first; i < s.count; i += s.lanes) {
-        uint64_t block = s.start + i, col = block * KILN_NVFP4_BLOCK;
-        uint64_t left = col < (uint64_t)args.cols ? (uint64_t)args.cols - col : 0;
-        uint32_t count = left < KILN_NVFP4_BLOCK ? (uint32_t)left : KILN_NVFP4_BLOCK, scale = 0;
-        uint8_t *out = target + block * KILN_NVFP4_BLOCK_BYTES;
-        if (s.row < rows) {
-            if (args.shape.wide && count == KILN_NVFP4_BLOCK)
-                scale = quantize_whole((codes *)out, x + col, encode);
-            else
-                scale = quantize_any(out, x + col, count, encode);
-        }
-        args.scales[args.swizzled ? kiln_nvfp4_swizzled(s.row, block, cols) : s.row * cols + block] = (uint8_t)scale;
+        const uint32_t col = i * KILN_NVFP4_BLOCK;
+        uint32_t scale = 0;
+        if (i < whole)
+            scale = quantize_whole((codes *)(target + col / 2), x + col, encode);
+        else if (inside)
+            scale = quantize_any(target + col / 2, x + col, col < count ? count - col : 0, encode);
+        scales[place_of(&args, i)] = (uint8_t)scale;
     }
+    const bool first = inside && s.start == 0 && s.first == 0 && (args.each || s.row == 0);
+    if (args.global_scale && first) args.global_scale[s.row] = global_scale;
 }

@@ -31,11 +31,11 @@ static kiln_status silu_mul_nvfp4(kiln_stream *stream, const kiln_silu_mul_nvfp4
     KILN__TRY(
         kiln__operator_require(stream, KILN__OPERATOR_silu_mul_nvfp4, part, &kiln__bundle_silu_mul_nvfp4, &module));
     const kiln_kernel *held = &module->kernels[KERNEL_silu_mul_nvfp4_held];
-    const uint32_t warps = (args.out.eights + KILN_CODES_HELD * KILN_SUBGROUP - 1) / (KILN_CODES_HELD * KILN_SUBGROUP);
-    const uint32_t needed = warps < KILN_CODES_HELD_MOST / KILN_SUBGROUP ? warps * KILN_SUBGROUP : KILN_CODES_HELD_MOST;
-    const uint32_t threads = needed > KILN_CODES_HELD_LEAST ? needed : KILN_CODES_HELD_LEAST;
-    if (!held->info.absent && kiln__codes_held(&args.out, threads, &config)) {
-        config.dynamic_shared_bytes = KILN_CODES_HELD * KILN_EIGHT * (uint32_t)sizeof(float) * threads;
+    const uint32_t warp = KILN_SILU_MUL_HELD * KILN_SUBGROUP, warps = (args.out.eights + warp - 1) / warp;
+    const uint32_t needed = warps < KILN_SILU_MUL_MOST / KILN_SUBGROUP ? warps * KILN_SUBGROUP : KILN_SILU_MUL_MOST;
+    const uint32_t threads = needed > KILN_SILU_MUL_LEAST ? needed : KILN_SILU_MUL_LEAST;
+    if (!held->info.absent && kiln__codes_held(&args.out, threads, KILN_SILU_MUL_HELD, &config)) {
+        config.dynamic_shared_bytes = KILN_SILU_MUL_HELD * KILN_EIGHT * (uint32_t)sizeof(float) * threads;
         return kiln__operator_launch(stream, held, &config, &args, sizeof args);
     }
     return launch(stream, part, KERNEL_silu_mul_nvfp4, &config, &args, sizeof args);

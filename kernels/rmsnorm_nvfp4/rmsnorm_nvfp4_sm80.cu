@@ -1,0 +1,7 @@
+/* rmsnorm_nvfp4 for sm_80 and later: rmsnorm_nvfp4_held for aligned rows of up to 8192 columns, rmsnorm_nvfp4_gpu.c for
+ * the others. Not in f32, where by the model memory takes longer than the portable kernel issues. Not measured. */
+#include "kernels/common/tuned.h"
+#include "kernels/rmsnorm_nvfp4/rmsnorm_nvfp4_gpu.c"
+#include "kernels/rmsnorm_nvfp4/rmsnorm_nvfp4_held.h"
+
+KILN_TUNED_PARTS(f16 bf16)
