@@ -1,5 +1,5 @@
 /* Attention by the matrix units of AMD chips, f16 and bf16: the device source of mha and mha_paged, beside the portable
- * kernels (attention_gpu.h) for larger heads, and for heads and rows that are not on 16 bytes.
+ * kernels (attention_gpu.h) for heads and rows that are not on 16 bytes.
  *
  * A block has 128 rows, 32 or 16 a wave, over tiles of 64 keys (Dao, FlashAttention-2, arXiv 2307.08691). Products
  * are turned: keys times queries, so that a lane has scores of one row alone, which needs no shuffle but one for the
@@ -12,9 +12,10 @@
  * Shared memory has one tile of k, and one of v, turned by threads that have the same 8 elements of 2 or 4 keys. While
  * one is multiplied, the next of each is on its way into registers: two barriers a tile. Vectors lie where neither
  * writes nor reads meet a bank twice. Two blocks fit a compute unit's 64 KiB, as do their registers; of heads of 256
- * elements one, and on wave64 alone. Heads are filled up to 64, 96, 128 or 256 elements with zeros that are not read
- * from memory; those of 96 lie in shared memory as those of 128 do. The rows with the most keys to see, the last, go
- * first. Up to 16 rows that share keys are attention_gfx_decode.h's.
+ * elements one, where waves have 64 lanes; where they have 32, attention_gfx_wide.h has these. Heads are filled up to
+ * 64, 96, 128 or 256 elements with zeros that are not read from memory; those of 96 lie in shared memory as those of
+ * 128 do. The rows with the most keys to see, the last, go first. Up to 16 rows that share keys are
+ * attention_gfx_decode.h's.
  *
  * gfx90a's products take subnormal numbers for 0: weights of f16 are 2^15 times as large there.
  *
@@ -43,29 +44,37 @@ enum : uint32_t {
     STEP = 16,                   /* elements of k in a fragment */
     RUN = KILN_VECTOR,           /* of a lane's sums: neighbouring keys, or elements of a head */
     RUNS = unit::ELEMENTS / RUN, /* of a product */
-    TILE_KEYS = 64,              /* of a tile */
-    KEY_VECTORS = TILE_KEYS / KILN_VECTOR
+    TILE_KEYS = 64               /* of a tile */
 };
 
 /* A tile in shared memory: k, a row for each key, and v, a row for each element of a head, with the keys beside each
  * other. */
-template <uint32_t DIM> struct tile {
+template <uint32_t DIM, uint32_t KEYS_ = TILE_KEYS, uint32_t THREADS = KILN_BLOCK> struct tile {
     enum : uint32_t {
-        VECTORS = DIM / KILN_VECTOR, /* of a row of k */
-        SIZE = TILE_KEYS * VECTORS,  /* vectors of k; of v as many */
-        LOADS = SIZE / KILN_BLOCK,   /* that a thread loads of each */
-        ACROSS = VECTORS / 8,        /* of these, of one key */
-        DOWN = LOADS / ACROSS,       /* keys of k */
-        APART = KILN_BLOCK / 8,      /* from one of these to the next */
-        GROUPS = TILE_KEYS / LOADS   /* of keys, of whose values a thread has a vector each */
+        KEYS = KEYS_,
+        VECTORS = DIM / KILN_VECTOR,      /* of a row of k */
+        KEY_VECTORS = KEYS / KILN_VECTOR, /* of one of v */
+        SIZE = KEYS * VECTORS,            /* vectors of k; of v as many */
+        LOADS = SIZE / THREADS,           /* that a thread loads of each */
+        ACROSS = VECTORS / 8,             /* of these, of one key */
+        DOWN = LOADS / ACROSS,            /* keys of k */
+        APART = THREADS / 8,              /* from one of these to the next */
+        GROUPS = KEYS / LOADS             /* of keys, of whose values a thread has a vector each */
     };
+    KILN_INLINE uint32_t thread(void) { return kiln_thread(); }
 };
 
 /* Where a vector of a row is, of a tile's part of VECTORS a row: those of 8 neighbouring rows, and all of one row, meet
- * no bank twice. Both numbers are sums, of what depends on the thread and of a constant that shares no bit with it. */
+ * no bank twice. Both numbers are sums, of what depends on the thread and of a constant that shares no bit with it. Of
+ * rows of 4 vectors it is two that meet no bank twice, neighbours or 8 rows apart. */
 template <uint32_t VECTORS>
 KILN_INLINE kiln_vector *place_of(kiln_vector *part, uint32_t thread_row, uint32_t row, uint32_t thread_vector,
                                   uint32_t vector) {
+    if (VECTORS == 4) {
+        uint32_t of_thread = (thread_row ^ thread_row / 8 % 2) * VECTORS + (thread_vector ^ thread_row / 2 % 4);
+        uint32_t constant = (row ^ row / 8 % 2) * VECTORS + (vector ^ row / 2 % 4);
+        return part + (of_thread ^ constant % 8) + constant / 8 * 8;
+    }
     kiln_vector *place = part + thread_row * VECTORS + (thread_vector ^ thread_row % 8 ^ row % 8 ^ vector % 8);
     return place + (row * VECTORS + vector / 8 * 8);
 }
@@ -241,36 +250,35 @@ template <uint32_t LOADS> KILN_INLINE void convert(kiln_vector *vectors) {
 }
 
 /* Eight neighbouring threads have the same vector of 8 rows of k. */
-KILN_INLINE uint32_t key_slot(void) {
-    return kiln_thread() % 8 + kiln_thread() / 64 * 8;
+template <class t> KILN_INLINE uint32_t key_slot(void) {
+    return t::thread() % 8 + t::thread() / 64 * 8;
 }
-KILN_INLINE uint32_t key_vector(void) {
-    return kiln_thread() / 8 % 8;
+template <class t> KILN_INLINE uint32_t key_vector(void) {
+    return t::thread() / 8 % 8;
 }
 
-template <uint32_t DIM> KILN_INLINE void store_keys(const kiln_vector *vectors, kiln_vector *part) {
-    typedef tile<DIM> t;
+template <class t> KILN_INLINE void store_keys(const kiln_vector *vectors, kiln_vector *part) {
     KILN_UNROLL
     for (uint32_t i = 0; i < t::LOADS; i++)
-        *place_of<t::VECTORS>(part, key_slot(), i / t::ACROSS * t::APART, key_vector(), i % t::ACROSS * 8) = vectors[i];
+        *place_of<t::VECTORS>(part, key_slot<t>(), i / t::ACROSS * t::APART, key_vector<t>(), i % t::ACROSS * 8) =
+            vectors[i];
 }
 
 /* Neighbouring threads have the same elements of the values of neighbouring groups of keys. */
-template <uint32_t DIM> KILN_INLINE uint32_t value_group(void) {
-    return kiln_thread() % tile<DIM>::GROUPS;
+template <class t> KILN_INLINE uint32_t value_group(void) {
+    return t::thread() % t::GROUPS;
 }
-template <uint32_t DIM> KILN_INLINE uint32_t value_vector(void) {
-    return kiln_thread() / tile<DIM>::GROUPS;
+template <class t> KILN_INLINE uint32_t value_vector(void) {
+    return t::thread() / t::GROUPS;
 }
 
 /* A thread's values of a group, turned: the row of each element gets those of the keys beside each other. */
-template <uint32_t DIM> KILN_INLINE void store_values(const kiln_vector *vectors, kiln_vector *part) {
-    typedef tile<DIM> t;
+template <class t> KILN_INLINE void store_values(const kiln_vector *vectors, kiln_vector *part) {
     enum : uint32_t { WORDS = t::LOADS / 2, IN_VECTOR = KILN_VECTOR / t::LOADS };
     typedef struct run {
         uint32_t words[WORDS];
-    } __attribute__((aligned(tile<DIM>::LOADS * sizeof(kiln_element)))) run;
-    uint32_t first = unit::slot_of(value_vector<DIM>() * KILN_VECTOR), group = value_group<DIM>();
+    } __attribute__((aligned(t::LOADS * sizeof(kiln_element)))) run;
+    uint32_t first = unit::slot_of(value_vector<t>() * KILN_VECTOR), group = value_group<t>();
     KILN_UNROLL
     for (uint32_t e = 0; e < KILN_VECTOR; e++) {
         run keys;
@@ -278,7 +286,7 @@ template <uint32_t DIM> KILN_INLINE void store_values(const kiln_vector *vectors
         for (uint32_t w = 0; w < WORDS; w++)
             keys.words[w] = __builtin_amdgcn_perm(vectors[2 * w + 1].words[e / 2], vectors[2 * w].words[e / 2],
                                                   e % 2 ? 0x07060302u : 0x05040100u);
-        kiln_vector *place = place_of<KEY_VECTORS>(part, first, unit::slot_of(e), group / IN_VECTOR, 0);
+        kiln_vector *place = place_of<t::KEY_VECTORS>(part, first, unit::slot_of(e), group / IN_VECTOR, 0);
         ((run *)place)[group % IN_VECTOR] = keys;
     }
 }
@@ -308,10 +316,11 @@ KILN_INLINE float capped(float dot, float twice, float softcap) {
 }
 
 /* Takes the keys that the row's tree mask leaves out. */
+template <uint32_t KEYS>
 KILN_INLINE void mask_tree(const kiln_attention_args *args, int32_t tree, uint32_t token, uint32_t key,
                            unit::sums *scores) {
     KILN_UNROLL
-    for (uint32_t first = 0; first < TILE_KEYS; first += 32) {
+    for (uint32_t first = 0; first < KEYS; first += 32) {
         uint32_t bits = kiln_tree_bits(args, tree, token, key + first) >> half_of_wave() * RUN;
         KILN_UNROLL
         for (uint32_t i = 0; i < 32 / 2; i++) {
@@ -324,7 +333,7 @@ KILN_INLINE void mask_tree(const kiln_attention_args *args, int32_t tree, uint32
 
 /* Adds the mask; keys after a row's window are left as they are. Where the row stands in the mask is computed anew,
  * for want of registers to keep it in. */
-template <uint32_t DIM>
+template <uint32_t DIM, uint32_t KEYS>
 KILN_INLINE void add_mask(const kiln_attention_args *args, const kiln_attention_work &work, const kiln_sequence &s,
                           const lane_row<DIM> &r, uint32_t key, unit::sums *scores) {
     const kiln_element *row = (const kiln_element *)args->mask;
@@ -335,7 +344,7 @@ KILN_INLINE void add_mask(const kiln_attention_args *args, const kiln_attention_
     if (args->mask_heads > 1) row += r.head * plane;
     row += (r.token - s.q_first) * (uint64_t)args->mask_cols + first;
     KILN_UNROLL
-    for (uint32_t sum = 0; sum < TILE_KEYS / 2; sum++) {
+    for (uint32_t sum = 0; sum < KEYS / 2; sum++) {
         uint32_t n = sum / unit::ELEMENTS, i = sum % unit::ELEMENTS, at = sum / RUN * STEP + sum % RUN;
         if (i % RUN == 0) __builtin_amdgcn_sched_barrier(0); /* registers are too few to read all at once */
         if (first + at >= r.window.end) continue;
@@ -371,10 +380,10 @@ KILN_INLINE void multiply(kiln_vector *part, const unit::fragment *right, unit::
 }
 
 /* Scores become weights relative to the row's maximum, and what is left of the old result is scaled to that. */
-template <uint32_t DIM>
+template <uint32_t DIM, uint32_t KEYS = TILE_KEYS>
 KILN_INLINE void weigh(const kiln_attention_args &args, const kiln_attention_work &work, const kiln_sequence &s,
                        const score_scale &scale, bool whole, uint32_t key, lane_row<DIM> *r, unit::sums *scores) {
-    enum : uint32_t { PRODUCTS = TILE_KEYS / unit::SIDE };
+    enum : uint32_t { PRODUCTS = KEYS / unit::SIDE };
     float softcap = uniform(args.softcap * KILN_LOG2_E);
     KILN_UNROLL
     for (uint32_t n = 0; n < PRODUCTS; n++) {
@@ -386,7 +395,7 @@ KILN_INLINE void weigh(const kiln_attention_args &args, const kiln_attention_wor
                 scores[n][i] = capped(scores[n][i], scale.twice, softcap);
         }
     }
-    if (!PAGED && args.mask) add_mask<DIM>(KILN_LATE_ARGS(kiln_attention_args, args), work, s, *r, key, scores);
+    if (!PAGED && args.mask) add_mask<DIM, KEYS>(KILN_LATE_ARGS(kiln_attention_args, args), work, s, *r, key, scores);
     if (!whole) {
         uint32_t first = key - r->window.begin + half_of_wave() * RUN, length = r->window.end - r->window.begin;
         KILN_UNROLL
@@ -398,8 +407,8 @@ KILN_INLINE void weigh(const kiln_attention_args &args, const kiln_attention_wor
     }
     if (PAGED && args.tree_mask) {
         int32_t tree = kiln_tree_begin(&args, &s);
-        if ((int32_t)(key + TILE_KEYS) > tree)
-            mask_tree(KILN_LATE_ARGS(kiln_attention_args, args), tree, r->token, key, scores);
+        if ((int32_t)(key + KEYS) > tree)
+            mask_tree<KEYS>(KILN_LATE_ARGS(kiln_attention_args, args), tree, r->token, key, scores);
     }
 
     float max = r->max;
@@ -433,9 +442,9 @@ KILN_INLINE void weigh(const kiln_attention_args &args, const kiln_attention_wor
 }
 
 /* Weights as fragments. */
-KILN_INLINE void pack(const unit::sums *scores, unit::fragment *weights) {
+template <uint32_t KEYS = TILE_KEYS> KILN_INLINE void pack(const unit::sums *scores, unit::fragment *weights) {
     KILN_UNROLL
-    for (uint32_t step = 0; step < TILE_KEYS / STEP; step++) {
+    for (uint32_t step = 0; step < KEYS / STEP; step++) {
         kiln_vector own;
         KILN_UNROLL
         for (uint32_t w = 0; w < 4; w++) {
@@ -511,9 +520,8 @@ template <uint32_t DIM, uint32_t USED = DIM> KILN_INLINE void prefill(const kiln
     typedef copier<t::LOADS, 1, 1> value_copier;
     kiln_vector next_keys[t::LOADS], next_values[t::LOADS];
     uint64_t k_stride = (uint64_t)args.k_stride, v_stride = (uint64_t)args.v_stride;
-    key_copier keys = key_copier::start(args, s, work, k_stride, unit::number_of(key_slot()), key_vector());
-    value_copier values =
-        value_copier::start(args, s, work, v_stride, value_group<DIM>() * t::LOADS, value_vector<DIM>());
+    key_copier keys = key_copier::start(args, s, work, k_stride, unit::number_of(key_slot<t>()), key_vector<t>());
+    value_copier values = value_copier::start(args, s, work, v_stride, value_group<t>() * t::LOADS, value_vector<t>());
     key_copier::load(args, s, work, args.k, k_stride, false, &keys, next_keys);
     value_copier::load(args, s, work, args.v, v_stride, false, &values, next_values);
 
@@ -530,22 +538,30 @@ template <uint32_t DIM, uint32_t USED = DIM> KILN_INLINE void prefill(const kiln
         bool whole = !unit::any(key < r.window.begin || key + TILE_KEYS > r.window.end);
         bool full = args.head_dim == DIM && key + 2 * TILE_KEYS <= work.key_end; /* the next tile */
         if (codes) convert<t::LOADS>(next_keys);
-        store_keys<DIM>(next_keys, k);
+        store_keys<t>(next_keys, k);
         kiln_barrier();
         key_copier::load(args, s, work, args.k, k_stride, full, &keys, next_keys);
         if (sees) multiply<t::VECTORS, TILE_KEYS / unit::SIDE, USED / STEP>(k, queries, scores);
         if (codes) convert<t::LOADS>(next_values);
-        store_values<DIM>(next_values, v);
+        store_values<t>(next_values, v);
         kiln_barrier();
         value_copier::load(args, s, work, args.v, v_stride, full, &values, next_values);
         if (sees) {
             weigh<USED>(args, work, s, scale, whole, key, &r, scores);
             unit::fragment weights[TILE_KEYS / STEP];
             pack(scores, weights);
-            multiply<KEY_VECTORS, USED / unit::SIDE, TILE_KEYS / STEP>(v, weights, r.result);
+            multiply<t::KEY_VECTORS, USED / unit::SIDE, TILE_KEYS / STEP>(v, weights, r.result);
         }
     }
     if (row < end) write_row<USED>(KILN_LATE_ARGS(kiln_attention_args, args), work, r);
 }
+
+#define ENTRY_PASTE(kernel, part, threads)                                                                         \
+    extern "C" __attribute__((global, amdgpu_flat_work_group_size(threads, threads))) void kiln_##kernel##_##part( \
+        const kiln_attention_args args)
+#define ENTRY_OF_PART(kernel, part, threads) ENTRY_PASTE(kernel, part, threads)
+
+/* Head of an entry of so many threads. */
+#define ENTRY_OF_THREADS(kernel, threads) ENTRY_OF_PART(kernel, KILN_PART, threads)
 
 #endif

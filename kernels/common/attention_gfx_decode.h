@@ -172,13 +172,7 @@ KILN_INLINE void decode(const kiln_attention_args &args) {
     write_rows(KILN_LATE_ARGS(kiln_attention_args, args), d, &r, (decode_shared *)memory);
 }
 
-#define DECODE_PASTE(kernel, part)           \
-    extern "C" __attribute__((               \
-        global, amdgpu_flat_work_group_size( \
-                    DECODE_THREADS, DECODE_THREADS))) void kiln_##kernel##_##part(const kiln_attention_args args)
-#define DECODE_OF_PART(kernel, part) DECODE_PASTE(kernel, part)
-
 /* Head of an entry of decode. */
-#define DECODE_ENTRY(kernel) DECODE_OF_PART(kernel, KILN_PART)
+#define DECODE_ENTRY(kernel) ENTRY_OF_THREADS(kernel, DECODE_THREADS)
 
 #endif

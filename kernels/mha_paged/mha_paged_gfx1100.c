@@ -3,11 +3,13 @@
 #define JOIN   mha_paged_join
 #define PAGED  1
 #include "kernels/common/attention_gfx11.h"
+#include "kernels/common/attention_gfx_wide.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_paged_prefill_64, 128, 64, 64, 16384, 100)
 KILN_SHAPE(mha_paged_prefill_96, 128, 96, 64, 32768, 100)
 KILN_SHAPE(mha_paged_prefill_128, 128, 128, 64, 32768, 100)
+KILN_SHAPE(mha_paged_prefill_256, 64, 256, 32, 65536, 100)
 KILN_SHAPE(mha_paged_decode_128, 16, 128, 64, 16896, 100)
 KILN_STAGES(mha_paged_decode_128, 1)
 
@@ -21,6 +23,10 @@ KILN_ENTRY(mha_paged_prefill_96, kiln_attention_args) {
 
 KILN_ENTRY(mha_paged_prefill_128, kiln_attention_args) {
     prefill<128>(args);
+}
+
+ENTRY_OF_THREADS(mha_paged_prefill_256, WIDE_THREADS) {
+    prefill_wide(args);
 }
 
 DECODE_ENTRY(mha_paged_decode_128) {
