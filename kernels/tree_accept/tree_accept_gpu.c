@@ -3,7 +3,7 @@
  * A block processes a sequence. It visits the nodes in their order, in which parents come first, and decides at each
  * accepted node which of its children are accepted. Since this is done node by node, only the rows of accepted nodes
  * are read from the logits. Its threads share a row, and the children. By target, a row is read for its greatest
- * element, and again from a cache for that element's column; by probability, it is read once more for the sums. Sums
+ * element, and threads that have it look up its column; by probability, it is read once more for the sums. Sums
  * are of integers, and paths are chosen by rank, so that the result does not depend on the order of the threads.
  *
  * If the targets are given, from argmax or sample, no logits are read, and only the walk remains: four barriers for
@@ -55,8 +55,8 @@ KILN_INLINE kiln_span span_of(const kiln_tree_accept_args *args) {
     return span;
 }
 
-/* The greatest key; 0 if there is none. Maxima ignore NaN. */
-KILN_INLINE uint32_t greatest_of(kiln_span span, const kiln_element *row, tree_state *state) {
+/* The greatest key of the thread's elements; 0 if there is none. Maxima ignore NaN. */
+KILN_INLINE uint32_t own_greatest(kiln_span span, const kiln_element *row) {
     float values[KILN_VECTOR], max = -KILN_INFINITY;
     KILN_LOOP
     KILN_FOR_WHOLE(span, vector) {
@@ -68,7 +68,7 @@ KILN_INLINE uint32_t greatest_of(kiln_span span, const kiln_element *row, tree_s
     KILN_LOOP
     KILN_FOR_REST(span, i)
     max = kiln_fast_max(kiln_element_to_f32(row[i]), max);
-    return (uint32_t)kiln_combine_64(state->exchange, kiln_logit_key(max), KILN_REDUCE_MAX);
+    return kiln_logit_key(max);
 }
 
 /* The least of all threads' values, by way of `first`. */
@@ -81,13 +81,23 @@ KILN_INLINE uint32_t meet_at_first(tree_state *state, uint32_t mine) {
     return state->first;
 }
 
-/* The first column that has a key, if some column has it. */
-KILN_INLINE uint32_t first_with(kiln_span span, const kiln_element *row, uint32_t key, tree_state *state) {
-    uint32_t first = NOTHING;
+/* The first column of the thread's elements that has a key. */
+KILN_INLINE uint32_t own_first(kiln_span span, const kiln_element *row, uint32_t key) {
+    float values[KILN_VECTOR], max = kiln_order_value(key);
     KILN_LOOP
-    for (uint32_t i = span.first; i < span.count && first == NOTHING; i += span.lanes)
-        first = kiln_logit_key(kiln_element_to_f32(row[i])) == key ? i : NOTHING;
-    return meet_at_first(state, first);
+    KILN_FOR_WHOLE(span, vector) {
+        uint32_t first = KILN_VECTOR;
+        kiln_vector_values(values, kiln_vector_load(row + vector * KILN_VECTOR));
+        KILN_UNROLL
+        for (uint32_t i = KILN_VECTOR; i-- > 0;)
+            first = values[i] == max ? i : first;
+        if (first < KILN_VECTOR) return vector * KILN_VECTOR + first;
+    }
+    KILN_LOOP
+    KILN_FOR_REST(span, i) {
+        if (kiln_element_to_f32(row[i]) == max) return i;
+    }
+    return NOTHING;
 }
 
 /* Element by element, from a cache: the exponentials of a whole vector would take more registers than there are. */
@@ -196,8 +206,12 @@ KILN_ENTRY(tree_accept, kiln_tree_accept_args) {
         if (!last && (!level || level >= args.depth || state.childless[node])) continue;
         const kiln_element *row = row_of(&args, sequence, node);
         int32_t target = by_target && args.targets ? args.targets[first_node(&args, sequence) + node] : -1;
-        if (!by_target || !args.targets) key = greatest_of(span_of(&args), row, &state);
-        if (by_target && key) target = (int32_t)first_with(span_of(&args), row, key, &state);
+        if (!by_target || !args.targets) {
+            uint32_t own = own_greatest(span_of(&args), row), first = NOTHING;
+            key = (uint32_t)kiln_combine_64(state.exchange, own, KILN_REDUCE_MAX);
+            if (by_target && key && own == key) first = own_first(span_of(&args), row, key);
+            if (by_target && key) target = (int32_t)meet_at_first(&state, first);
+        }
         if (last)
             put(&args, sequence, level, node, target);
         else if (by_target)
