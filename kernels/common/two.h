@@ -1,4 +1,4 @@
-/* Two f32 at once, where the device has instructions for two (gfx90a, gfx942): results are those of single ones. */
+/* Two f32 at once, where the device has instructions for two (gfx90a, gfx942): products are those of single ones. */
 #ifndef KILN_KERNELS_COMMON_TWO_H
 #define KILN_KERNELS_COMMON_TWO_H
 
@@ -9,14 +9,8 @@ typedef float kiln_two __attribute__((ext_vector_type(2)));
 KILN_INLINE kiln_two kiln_two_of(float x, float y) {
     return (kiln_two){x, y};
 }
-KILN_INLINE kiln_two kiln_two_add(kiln_two a, kiln_two b) {
-    return a + b;
-}
 KILN_INLINE kiln_two kiln_two_mul(kiln_two a, kiln_two b) {
     return a * b;
-}
-KILN_INLINE kiln_two kiln_two_fma(kiln_two a, kiln_two b, kiln_two c) {
-    return __builtin_elementwise_fma(a, b, c);
 }
 #else
 typedef struct kiln_two {
@@ -25,14 +19,8 @@ typedef struct kiln_two {
 KILN_INLINE kiln_two kiln_two_of(float x, float y) {
     return {x, y};
 }
-KILN_INLINE kiln_two kiln_two_add(kiln_two a, kiln_two b) {
-    return {a.x + b.x, a.y + b.y};
-}
 KILN_INLINE kiln_two kiln_two_mul(kiln_two a, kiln_two b) {
     return {a.x * b.x, a.y * b.y};
-}
-KILN_INLINE kiln_two kiln_two_fma(kiln_two a, kiln_two b, kiln_two c) {
-    return {KILN_FMA(a.x, b.x, c.x), KILN_FMA(a.y, b.y, c.y)};
 }
 #endif
 
