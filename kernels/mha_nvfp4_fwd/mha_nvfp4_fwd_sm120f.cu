@@ -17,8 +17,8 @@
  *
  * Floor: 4 * rows * keys * head_dim operations. Not measured; docs/kernel-report.md has the instructions counted.
  * Test: build/tests/ops/mha_nvfp4_fwd_test. Bench: build/kiln bench mha_nvfp4_fwd */
-#include "kernels/arch/sm120f.h"
 #include "kernels/arch/sm100f_codes.h"
+#include "kernels/arch/sm120f.h"
 #include "kernels/arch/sm80.h"
 #include "kernels/arch/sm89_codes.h"
 #include "kernels/common/special.h"
