@@ -440,8 +440,9 @@ static void test_zeros(kiln_stream *stream) {
 static void test_odd_sizes(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int i = 0; i < 4; i++) {
-            shape s = {.e4m3 = i % 2, .v_means = i % 2, .batch = 2, .tokens = 9, .heads = 2, .kv_heads = 1, .size = 13};
-            s.room[0] = s.room[1] = s.used[0] = s.used[1] = 5;
+            shape s = {
+                .e4m3 = i % 2, .v_means = i % 2, .batch = 2, .tokens = 290, .heads = 2, .kv_heads = 1, .size = 61};
+            s.room[0] = s.room[1] = s.used[0] = s.used[1] = 270;
             run(stream, p, s, i < 2 ? any_number : special_number);
         }
 }
