@@ -14,6 +14,7 @@
  *
  * Floor: one read of the tensor at memory bandwidth; docs/kernel-report.md has the instruction counts. Not measured.
  * Test: build/tests/ops/top_k_test. Bench: build/kiln bench top_k */
+#include "kernels/common/global.h"
 #include "kernels/top_k/few_gpu.h"
 #include "kernels/top_k/radix_gpu.h"
 
@@ -23,14 +24,17 @@
 KILN_INLINE void put(const kiln_top_k_args *args, uint32_t row, uint32_t place, uint64_t rank) {
     uint32_t col = kiln_rank_place(rank);
     if (args->to) {
-        args->to[(uint64_t)row * args->to_count + (uint64_t)kiln_tile() * args->k + place] =
+        kiln_top_k_candidate *to = KILN_GLOBAL(kiln_top_k_candidate, args->to);
+        to[(uint64_t)row * args->to_count + (uint64_t)kiln_tile() * args->k + place] =
             (kiln_top_k_candidate){kiln_rank_key(rank), col};
         return;
     }
     uint64_t at = (uint64_t)row * args->k + place;
-    args->indices[at] = (int32_t)col;
-    if (args->values)
-        ((kiln_element *)args->values)[at] = ((const kiln_element *)args->x)[row * (uint64_t)args->x_stride + col];
+    int32_t *indices = KILN_GLOBAL(int32_t, args->indices);
+    kiln_element *values = KILN_GLOBAL(kiln_element, args->values);
+    const kiln_element *x = KILN_GLOBAL(const kiln_element, args->x);
+    indices[at] = (int32_t)col;
+    if (values) values[at] = x[row * (uint64_t)args->x_stride + col];
 }
 
 /* Writes those of the candidates that are chosen. Few of them are each compared with all others; a block sorts many. */
