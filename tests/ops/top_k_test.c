@@ -31,7 +31,7 @@ static double masked_number(void) {
 }
 
 /* The greatest elements are neighbours. */
-static double next_number = 0;
+static double next_number; /* 0 at the begin of a run */
 static double descending_number(void) {
     return next_number = next_number < -2000 ? 0 : next_number - 1;
 }
@@ -71,6 +71,7 @@ static void define(const matrix *x, int64_t k, double *values, double *indices) 
 static void run(kiln_stream *stream, precision p, shape s, double (*value)(void), bool wants_values) {
     harness_describe("top_k_%s %lld of %lld x %lld, padding %lld, at %lld", precision_name(p), (long long)s.k,
                      (long long)s.rows, (long long)s.cols, (long long)s.padding, (long long)s.place);
+    next_number = 0;
     matrix x = matrix_create(stream, p, s.rows, s.cols, s.cols + s.padding, s.place);
     matrix values = matrix_create(stream, p, s.rows, s.k, 0, AT_END);
     matrix indices = matrix_create(stream, I32, s.rows, s.k, 0, AT_END);
