@@ -473,7 +473,9 @@ static void attend_at_once(kiln_stream *stream, precision p, const attention_sha
     free(out);
 }
 
-static void expect_accuracy(kiln_stream *stream, precision p, attention_data kind, int64_t queries, double least) {
+static void expect_accuracy(kiln_stream *stream, precision p, attention_data kind, bool many) {
+    const int64_t queries = many ? 180 : 24;
+    const double least = many ? 0.98 : 0.965, most = many ? 0.3 : 0.4;
     attention_shape s = attention_plain(queries, 190, 2, 1, 64);
     s.causal = true;
     s.lse = true;
@@ -497,24 +499,23 @@ static void expect_accuracy(kiln_stream *stream, precision p, attention_data kin
     const double cosine = product / sqrt(found * wanted), relative = off / sum;
     if (getenv("KILN_TEST_LOG"))
         print_message("data %d: cosine %.6f, L1 %.4f, lse %.4f\n", (int)kind, cosine, relative, lse);
-    if (!(cosine >= least) || !(relative <= 0.3)) harness_fail("cosine %g, L1 %g", cosine, relative);
+    if (!(cosine >= least) || !(relative <= most)) harness_fail("cosine %g, L1 %g", cosine, relative);
     const double lse_most = kind == ATTENTION_BIASED_KEYS || kind == ATTENTION_SINK ? 2 : 0.5; /* scores are large */
     if (!(lse <= lse_most)) harness_fail("lse is off by %g", lse);
     if (kind != ATTENTION_VALUES_WITH_MEANS) attend_at_once(stream, p, &s, &t);
     attention_destroy(&t);
 }
 
-/* Of few queries the cosine is 0.98 give or take a hundredth; many show that it is. */
+/* Of few queries the cosine is 0.98 give or take a hundredth, and the error varies as much; many show what it is. */
 static void test_accuracy(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int kind = 0; kind < ATTENTION_KINDS; kind++)
             if ((kind + (int)p) % 3 == 0) /* each once, in one precision */
-                expect_accuracy(stream, p, (attention_data)kind, 24, 0.965);
+                expect_accuracy(stream, p, (attention_data)kind, false);
 }
 static void test_accuracy_of_many(kiln_stream *stream) {
     for (int kind = 0; kind < ATTENTION_KINDS; kind++)
-        expect_accuracy(stream, F32, (attention_data)kind, harness_on_cpu(stream) ? 180 : 24,
-                        harness_on_cpu(stream) ? 0.98 : 0.965);
+        expect_accuracy(stream, F32, (attention_data)kind, harness_on_cpu(stream));
 }
 
 /* Scales that are NaN, no keys at all, and what is refused. */
