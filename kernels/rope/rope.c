@@ -31,6 +31,16 @@ static uint32_t tables_wide(const kiln_rope_params *params, unsigned size_log2, 
     return wide ? KILN_ROTATE_WIDE_TABLES : 0;
 }
 
+/* Whether a GPU's threads take a pair each, rather than vectors of them: where there are so few that the time is that
+ * of one thread after another computing its pairs' directions. An H100 took 5.3 us for one token of 40 heads of 64
+ * pairs by vectors, of which some 2 are the launch; by pairs it is not measured. */
+static bool by_pairs(const kiln_module *module, const kiln_rope_params *params) {
+    const uint64_t most = 1 << 16;
+    return module->device->info.backend != KILN_BACKEND_CPU && params->frequencies &&
+           (uint64_t)params->tokens <= most && (uint64_t)params->heads * (uint64_t)params->pairs <= most &&
+           (uint64_t)params->tokens * (uint64_t)params->heads * (uint64_t)params->pairs <= most;
+}
+
 /* How many heads of a token a block begins with at once, as a logarithm: half of them, unless that would leave most of
  * a device idle, since a thread that has two waits for their memory once. */
 static unsigned slots_log2_of(int64_t tokens, int64_t heads, unsigned lanes_log2) {
@@ -77,9 +87,13 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_rope, part, &kiln__bundle_rope, &module));
     unsigned lanes_log2 = kiln__rotate_lanes_log2(pairs, size_log2);
-    unsigned slots_log2 = slots_log2_of(tokens, heads, lanes_log2);
     uint32_t wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2) |
                     tables_wide(params, is_f32 ? 2 : size_log2, table_stride);
+    if (by_pairs(module, params)) {
+        lanes_log2 = kiln__rotate_lanes_log2(pairs, 4); /* as for elements of 16 bytes */
+        wide &= ~(uint32_t)KILN_ROTATE_WIDE_HEADS;
+    }
+    unsigned slots_log2 = slots_log2_of(tokens, heads, lanes_log2);
     bool one_vector = kiln__vectors(pairs, size_log2) <= 1ull << lanes_log2;
     if (wide == (KILN_ROTATE_WIDE_HEADS | KILN_ROTATE_WIDE_TABLES) && !params->frequencies && one_vector &&
         params->layout == KILN_ROPE_HALF)

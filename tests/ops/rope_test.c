@@ -337,6 +337,16 @@ static void test_special_values(kiln_stream *stream) {
         }
 }
 
+/* More pairs than a GPU's threads take one by one. */
+static void test_vectors(kiln_stream *stream) {
+    static const int64_t pairs[] = {24, 64, 300};
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        shape s = {.heads = 40, .pairs = pairs[random_integer(0, 2)], .layout = (kiln_rope_layout)random_integer(0, 1)};
+        s.tokens = 65536 / (s.heads * s.pairs) + 1;
+        run(stream, p, s);
+    }
+}
+
 /* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
 static void test_large(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
@@ -481,6 +491,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         on_each_device(test_shapes),
         on_each_device(test_special_values),
+        on_each_device(test_vectors),
         on_one_device(test_large),
         on_each_device(test_table),
         on_each_device(test_wide_positions),
