@@ -3,7 +3,7 @@
 #include <math.h>
 
 int64_t llama_group_of(int64_t k) {
-    return k % 32 ? k : 32;
+    return k % 128 == 0 ? 128 : k % 32 == 0 ? 32 : k;
 }
 
 /* Puts a value of the precision where index says, and gives it as it was rounded. */

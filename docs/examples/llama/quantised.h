@@ -1,8 +1,7 @@
 /* A model's matrices in fewer bits, quantised when they are loaded, and the layers' products with them.
  *
- * W4A16: integers of 4 bits in groups of 32 elements of a row, or the whole row where 32 does not divide it. The scale
- * and the zero of a group put its least and its greatest element at the ends of the 16 integers. Activations stay as
- * they are.
+ * W4A16: integers of 4 bits in groups of elements of a row (llama_group_of). The scale and the zero of a group put its
+ * least and its greatest element at the ends of the 16 integers. Activations stay as they are.
  *
  * FP8 and INT8: a scale for each row of a matrix, and activations that are quantised row by row as they are made, by
  * rmsnorm_fp8, silu_mul_fp8 and, behind attention, quantize_fp8, or the same of int8.
