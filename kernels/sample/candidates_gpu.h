@@ -75,6 +75,19 @@ KILN_INLINE float group_value(group_max max) {
 }
 #endif
 
+/* Sends the key of the thread's greatest element to all blocks of the team. Returns how many bytes each is sent. */
+KILN_INLINE uint32_t send_greatest(const team_row *r, uint32_t key) {
+    enum { SENT = KILN_VECTOR_BYTES / sizeof(uint16_t) };
+    meeting *m = r->meeting;
+    if (r->team == 1) return 0;
+    m->own[kiln_thread()] = (uint16_t)(key >> 16);
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t rank = subgroup(); rank < r->team; rank += KILN_SUBGROUPS)
+        KILN_TEAM_SEND_VECTOR(&m->greatest[r->rank][lane() * SENT], rank, &m->shared[0], &m->own[lane() * SENT]);
+    return r->team * (uint32_t)sizeof m->own;
+}
+
 /* Finds the greatest element of each of the thread's groups, up to the last one that has any; -inf where one has none.
  * Where a round goes beyond the thread's last vector, that one is taken again. Returns the thread's greatest key. */
 KILN_INLINE uint32_t take_groups(const team_row *r) {
@@ -115,11 +128,12 @@ KILN_INLINE bool is_enough(uint64_t sum, uint32_t wanted, uint64_t need) {
     return (uint32_t)(sum & 0xffff) >= wanted || (need && sum >> 16 >= need);
 }
 
-/* A key that the greatest elements of at least `wanted` groups of the block reach, and of few more, or of so many that
+/* A key that the greatest elements of at least `wanted` groups reach, and of few more, or of so many that
  * these elements weigh `need` units of 2^-24, if that is not 0; 0 if there are not so many groups. No element's key
  * exceeds `greatest`. The counts are 0 at first.
  *
- * Groups are counted by how far the upper 16 bits of their keys are below those of the greatest, which most often is
+ * Where a team is several blocks, the elements of a thread are a group here, of all blocks. Groups are counted by how
+ * far the upper 16 bits of their keys are below those of the greatest, which most often is
  * less than there are counts. If it is not, they are counted by the bits above the lowest 8 of this distance first. */
 KILN_INLINE uint32_t group_bound(const team_row *r, uint32_t greatest, uint32_t wanted, uint64_t need) {
     exchange *shared = r->shared;
@@ -127,9 +141,10 @@ KILN_INLINE uint32_t group_bound(const team_row *r, uint32_t greatest, uint32_t 
     KILN_LOOP
     for (uint32_t shift = 0;;) {
         KILN_LOOP
-        for (uint32_t group = 0; group < r->groups; group++) {
-            uint32_t key = kiln_sample_key(shared->groups[group][kiln_thread()]);
-            uint32_t count = ((greatest >> 16) - (key >> 16) - base) >> shift;
+        for (uint32_t group = 0; group < (r->team > 1 ? r->team : r->groups); group++) {
+            uint32_t key = r->team > 1 ? r->meeting->greatest[group][kiln_thread()]
+                                       : kiln_sample_key(shared->groups[group][kiln_thread()]) >> 16;
+            uint32_t count = ((greatest >> 16) - key - base) >> shift;
             if (key && count < KILN_BLOCK) kiln_shared_add(&shared->counts[count], 1);
         }
         kiln_barrier();
@@ -231,7 +246,7 @@ KILN_INLINE uint32_t take_candidates(const team_row *r, uint32_t bound) {
  * too many. */
 KILN_INLINE uint32_t gather_candidates(const team_row *r, uint32_t count) {
     if (r->team == 1) return count;
-    const uint64_t *counts = team_share(r, count);
+    const uint64_t *counts = team_share(r, count, 0);
     uint64_t all = 0, before = 0;
     KILN_LOOP
     for (uint32_t rank = 0; rank < r->team; rank++) {
@@ -239,13 +254,15 @@ KILN_INLINE uint32_t gather_candidates(const team_row *r, uint32_t count) {
         all += counts[rank * KILN_SUBGROUPS];
     }
     if (all > RANKS) return RANKS + 1;
-    uint64_t *first = KILN_TEAM_SHARED(&r->shared->ranks[0], 0);
     if (r->rank) {
         KILN_LOOP
         for (uint32_t i = kiln_thread(); i < count; i += KILN_BLOCK)
-            first[before + i] = r->shared->ranks[i];
+            KILN_TEAM_SEND(&r->shared->ranks[before + i], 0, &r->meeting->gathered, r->shared->ranks[i]);
+    } else {
+        if (kiln_thread() == 0)
+            KILN_TEAM_EXPECT(&r->meeting->gathered, (uint32_t)(all - count) * (uint32_t)sizeof(uint64_t));
+        KILN_TEAM_WAIT(&r->meeting->gathered, 0);
     }
-    team_sync(r->team);
     return (uint32_t)all;
 }
 
@@ -361,9 +378,7 @@ KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uin
     uint32_t wanted = only_top_p ? LIKELY_GROUPS : filters.top_k, bound = 0;
     if (wanted == 1) bound = kiln_order_key(row->max);
     if (wanted > 1) {
-        bound =
-            group_bound(r, kiln_order_key(row->max), (wanted + r->team - 1) / r->team, (need + r->team - 1) / r->team);
-        if (r->team > 1) bound = ~team_greatest(r, ~bound);
+        bound = group_bound(r, kiln_order_key(row->max), wanted, need);
     }
     bound = filters.least > bound ? filters.least : bound;
     if (bound == 0 && r->place.cols > RANKS) return KILN_NOWHERE;
@@ -373,17 +388,18 @@ KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uin
     const pool p = {shared->ranks, shared->weights, shared->sums,  shared->kept,
                     shared->sum,   &shared->found,  kiln_thread(), KILN_BLOCK};
     if (r->rank == 0) col = draw(row, &p, filters, bits, count, only_top_p ? all : 0);
-    if (only_top_p && r->team > 1) col = (uint32_t)team_share(r, col)[0];
+    if (only_top_p && r->team > 1) col = (uint32_t)team_share(r, col, 0)[0];
     return col;
 }
 
 /* The column that is chosen of a row, in the first block of its team; -1 if there is none. */
-KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, uint32_t team, uint64_t number) {
+KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, meeting *met, uint32_t team,
+                               uint64_t number) {
     const kiln_element *x = (const kiln_element *)args->x + number * (uint64_t)args->x_stride;
     kiln_row_options options = kiln_options_of(args, number);
     uint32_t turn = 0;
     team_row r = {
-        {x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, team), shared, team, team_rank(team), 0, 0, &turn};
+        {x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, team), shared, met, team, team_rank(team), 0, 0, &turn};
     divide_groups(&r);
     if (kiln_thread() == 0) {
         shared->place = r.place;
@@ -391,7 +407,7 @@ KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, u
         shared->listed = shared->count = 0;
     }
     shared->counts[kiln_thread()] = 0;
-    uint32_t greatest = team_greatest(&r, take_groups(&r));
+    uint32_t own = take_groups(&r), greatest = team_greatest(&r, own, send_greatest(&r, own));
     if (!greatest) return -1;
     kiln_filters filters = kiln_filters_of(&r.row, options, greatest);
     r.place = shared->place;

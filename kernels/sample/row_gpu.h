@@ -5,8 +5,21 @@
  * not aligned. What a pass over the row finds for each share goes to all blocks of the team; every block then goes on
  * with the same numbers. The results do not depend on the order of threads, or on how many share a row.
  *
- * The includer may define KILN_TEAM_RANK(), KILN_TEAM_SYNC() and KILN_TEAM_SHARED(pointer, rank): which block of its
- * cluster this one is, the barrier of the cluster, and where another block has what this one has at the pointer. */
+ * Where a team is several blocks, what they give each other is sent into the shared memory of all of them, and counted
+ * there by a barrier that expects so many bytes: a barrier of the cluster that orders memory takes each time as long as
+ * a write to global memory.
+ *
+ * The includer may define
+ *
+ * KILN_TEAM_RANK()                          which block of its cluster this one is
+ * KILN_TEAM_SYNC()                          the barrier of the cluster
+ * KILN_TEAM_SHARED(pointer, rank)           where another block has what this one has at the pointer
+ * KILN_TEAM_SEND(pointer, rank, barrier, value)
+ *                                           stores 8 bytes there, and counts them at that block's barrier
+ * KILN_TEAM_SEND_VECTOR(pointer, rank, barrier, from)
+ *                                           the same with 16 bytes, from this block's shared memory
+ * KILN_TEAM_EXPECT(barrier, bytes), KILN_TEAM_WAIT(barrier, parity)
+ *                                           by one thread, and by all: until so many have come */
 #ifndef KILN_KERNELS_SAMPLE_ROW_GPU_H
 #define KILN_KERNELS_SAMPLE_ROW_GPU_H
 
@@ -25,6 +38,10 @@
 #define KILN_TEAM_RANK()                0
 #define KILN_TEAM_SYNC()                kiln_barrier()
 #define KILN_TEAM_SHARED(pointer, rank) (pointer)
+#define KILN_TEAM_SEND(pointer, rank, barrier, value)
+#define KILN_TEAM_SEND_VECTOR(pointer, rank, barrier, from)
+#define KILN_TEAM_EXPECT(barrier, bytes)
+#define KILN_TEAM_WAIT(barrier, parity)
 #endif
 
 /* How many bits of a key follow from the others. */
@@ -83,14 +100,22 @@ typedef struct exchange {
     uint16_t list[RANKS];   /* groups that may have candidates */
 } exchange;
 
+/* More of it, where a team is several blocks: what the others send. */
+typedef struct meeting {
+    uint16_t greatest[TEAM_MOST][KILN_BLOCK]; /* the upper halves of the keys of each thread's greatest element */
+    uint16_t own[KILN_BLOCK];                 /* those of this block */
+    uint64_t shared[2], gathered;             /* barriers: of the shares, of candidates */
+} meeting;
+
 /* A row, and its team. */
 typedef struct team_row {
     kiln_row row;
     row_place place;
     exchange *shared;
+    meeting *meeting; /* of several blocks */
     uint32_t team, rank;
     uint32_t groups, rounds_log2; /* candidates_gpu.h */
-    uint32_t *turn;               /* which of the shares are used next */
+    uint32_t *turn;               /* how often shares have been given: they alternate */
 } team_row;
 
 KILN_INLINE void team_sync(uint32_t team) {
@@ -226,13 +251,21 @@ KILN_INLINE uint32_t find_share(exchange *shared, const uint64_t *values, uint32
     return shared->found;
 }
 
-/* Gives all blocks of the team a value of each subgroup. Returns them, which stay until the next call but one. */
-KILN_INLINE const uint64_t *team_share(const team_row *r, uint64_t value) {
-    uint32_t share = own_share(r);
-    uint64_t *shares = r->shared->shares[*r->turn];
-    *r->turn ^= 1;
-    if (lane() < r->team) KILN_TEAM_SHARED(shares, lane())[share] = value;
-    team_sync(r->team);
+/* Gives all blocks of the team a value of each subgroup. Returns them, which stay until the next call but one. What the
+ * block wrote to its own memory before is seen by all its threads. more: bytes that each block is sent besides. */
+KILN_INLINE const uint64_t *team_share(const team_row *r, uint64_t value, uint32_t more) {
+    uint32_t share = own_share(r), turn = (*r->turn)++;
+    uint64_t *shares = r->shared->shares[turn % 2];
+    if (r->team == 1) {
+        if (lane() == 0) shares[share] = value;
+        kiln_barrier();
+        return shares;
+    }
+    kiln_barrier(); /* what others will send over has been read */
+    if (lane() < r->team) KILN_TEAM_SEND(&shares[share], lane(), &r->meeting->shared[turn % 2], value);
+    if (kiln_thread() == 0)
+        KILN_TEAM_EXPECT(&r->meeting->shared[turn % 2], r->team * KILN_SUBGROUPS * (uint32_t)sizeof *shares + more);
+    KILN_TEAM_WAIT(&r->meeting->shared[turn % 2], turn / 2 % 2);
     return shares;
 }
 
@@ -246,8 +279,8 @@ KILN_INLINE uint32_t subgroup_greatest(uint32_t value) {
 }
 
 /* The greatest of the values of the team's threads. */
-KILN_INLINE uint32_t team_greatest(const team_row *r, uint32_t value) {
-    const uint64_t *shares = team_share(r, subgroup_greatest(value));
+KILN_INLINE uint32_t team_greatest(const team_row *r, uint32_t value, uint32_t more) {
+    const uint64_t *shares = team_share(r, subgroup_greatest(value), more);
     KILN_LOOP
     for (uint32_t i = lane(); i < r->team * KILN_SUBGROUPS; i += KILN_SUBGROUP)
         value = shares[i] > value ? (uint32_t)shares[i] : value;
@@ -263,7 +296,7 @@ KILN_INLINE uint64_t subgroup_sum(uint64_t value) {
 
 /* The sum of the values of the team's threads. */
 KILN_INLINE uint64_t team_sum(const team_row *r, uint64_t value) {
-    const uint64_t *shares = team_share(r, subgroup_sum(value));
+    const uint64_t *shares = team_share(r, subgroup_sum(value), 0);
     uint64_t sum = 0;
     KILN_LOOP
     for (uint32_t i = lane(); i < r->team * KILN_SUBGROUPS; i += KILN_SUBGROUP)
@@ -455,7 +488,7 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
     const row_measure m = measure_of(row, choice, measure);
     exchange *shared = r->shared;
     uint32_t begin = 0, end = r->place.cols, each = 0, count = r->team * KILN_SUBGROUPS;
-    const uint64_t *values = shared->shares[*r->turn ^ 1];
+    const uint64_t *values = shared->shares[(*r->turn - 1) % 2];
     KILN_LOOP
     for (;;) {
         uint64_t through;

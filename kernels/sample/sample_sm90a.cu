@@ -1,13 +1,23 @@
 /* sample for sm_90a: sample_gpu.c, whose kernel may begin before the preceding kernel has ended, and sample_cluster for
  * a few long rows, each of which a cluster of eight blocks shares: so 64 rows take all multiprocessors instead of half
  * of them with a block each. Not measured. */
+#include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/arch/sm90a_send.h"
 #include "kernels/arch/sm90a_shared.h"
 #include "kernels/common/tuned.h"
 
 #define KILN_TEAM_RANK()                kiln_sm90a_cluster_rank()
 #define KILN_TEAM_SYNC()                kiln_sm90a_cluster_sync()
 #define KILN_TEAM_SHARED(pointer, rank) kiln_sm90a_shared_of(pointer, rank)
+#define KILN_TEAM_SEND(pointer, rank, barrier, value)                       \
+    kiln_sm90a_send_64(kiln_sm90a_remote(kiln_sm90a_shared(pointer), rank), \
+                       kiln_sm90a_remote(kiln_sm90a_shared(barrier), rank), value)
+#define KILN_TEAM_SEND_VECTOR(pointer, rank, barrier, from)                 \
+    kiln_sm90a_send_v4(kiln_sm90a_remote(kiln_sm90a_shared(pointer), rank), \
+                       kiln_sm90a_remote(kiln_sm90a_shared(barrier), rank), *(const uint4 *)(from))
+#define KILN_TEAM_EXPECT(barrier, bytes) kiln_sm90a_mbarrier_arrive_expect_tx(kiln_sm90a_shared(barrier), bytes)
+#define KILN_TEAM_WAIT(barrier, parity)  kiln_sm90a_mbarrier_wait(kiln_sm90a_shared(barrier), parity)
 
 /* Three blocks of a multiprocessor, since the assembler spills for four. */
 #undef KILN_ENTRY_HEAD
@@ -16,6 +26,7 @@
 #include "kernels/sample/sample_gpu.c"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
+KILN_TUNED_ASSEMBLER(12.4.131)
 KILN_PROGRAMMATIC(sample)
 
 #undef KILN_ENTRY_HEAD
@@ -24,8 +35,17 @@ KILN_PROGRAMMATIC(sample)
 
 KILN_ENTRY(sample_cluster, kiln_sample_args) {
     KILN_SHARED exchange shared;
-    kiln_sm90a_cluster_sync(); /* a block's shared memory may be written once it has begun */
-    int32_t col = sample_row(&args, &shared, KILN_SAMPLE_CLUSTER, kiln_block());
+    KILN_SHARED __align__(16) meeting met;
+    if (kiln_thread() == 0) {
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.shared[0]), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.shared[1]), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.gathered), 1);
+        kiln_sm90a_fence_mbarrier_init();
+    }
+    __syncwarp();
+    kiln_sm90a_cluster_arrive();
+    kiln_sm90a_cluster_wait(); /* a block's shared memory may be written once it has begun */
+    int32_t col = sample_row(&args, &shared, &met, KILN_SAMPLE_CLUSTER, kiln_block());
     if (kiln_thread() == 0 && kiln_sm90a_cluster_rank() == 0) args.y[kiln_block()] = col;
 }
 KILN_PROGRAMMATIC(sample_cluster)
