@@ -31,13 +31,4 @@ static inline bool kiln__is_long(int64_t cols, unsigned size_log2) {
     return cols > SHORT_BYTES >> size_log2;
 }
 
-/* How many rows the two launches over long rows take at a time, where the second reads what the first has read: as many
- * as a cache keeps in between. */
-static inline int64_t kiln__kept_rows(int64_t rows, int64_t cols, unsigned size_log2) {
-    enum { KEPT_BYTES_LOG2 = 24 };
-    uint64_t most = ((uint64_t)1 << KEPT_BYTES_LOG2 >> size_log2) / (uint64_t)cols;
-    uint64_t parts = most ? ((uint64_t)rows + most - 1) / most : (uint64_t)rows;
-    return (int64_t)(((uint64_t)rows + parts - 1) / parts);
-}
-
 #endif

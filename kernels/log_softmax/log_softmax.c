@@ -1,7 +1,7 @@
-/* log_softmax, host side: short rows in one launch; long rows in two, with partial results in the workspace, for as
- * many rows at a time as a cache keeps, so that the second launch reads them from there: with two launches for all rows
- * [1024, 131072] in bf16 took 275 us (H100 80GB HBM3, driver 580.159.04, 2026-11-26), the time of two reads and a write
- * of memory. Not measured since. */
+/* log_softmax, host side: short rows in one launch; long rows in one by clusters, or in two, with partial results in
+ * the workspace. The two take all rows at once: for 16 MiB of rows at a time, which a cache could keep between them,
+ * [1024, 131072] in bf16 took 376 us instead of 275 (H100 80GB HBM3, driver 580.159.04, 2026-11-26). */
+#include "kernels/common/exp_sum_host.h"
 #include "kernels/common/held_host.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 #include <kiln/ops/softmax.h>
@@ -18,32 +18,37 @@ static kiln_status check_sizes(const char *name, const kiln_log_softmax_params *
     return kiln__size_check(name, "cols", params->cols, INT32_MAX);
 }
 
-/* Long rows. If y is not wanted, one block for each row finishes it, and reads none. */
+/* Rows that a cluster of blocks holds, where an image has that kernel: each is read once. *out_launched: whether it is
+ * so. */
+static kiln_status launch_cluster(kiln_stream *stream, unsigned part, const kiln_log_softmax_args *args,
+                                  const char *name, bool *out_launched) {
+    const kiln_module *module;
+    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_log_softmax, part, &kiln__bundle_log_softmax, &module));
+    const kiln_kernel *kernel = &module->kernels[KERNEL_log_softmax_cluster];
+    kiln_log_softmax_args cluster = *args;
+    *out_launched = kiln__cluster_holds(kernel, kiln__part_size_log2(part), &cluster.shape);
+    if (!*out_launched) return KILN_OK;
+    kiln_launch_config config;
+    KILN__TRY(kiln__grid(name, KILN_EXP_SUM_CLUSTER, (uint64_t)args->shape.rows, &config));
+    return kiln__operator_launch(stream, kernel, &config, &cluster, sizeof cluster);
+}
+
+/* Long rows that no cluster holds. If y is not wanted, one block for each row finishes it, and reads none. */
 static kiln_status launch_long(kiln_stream *stream, const kiln_log_softmax_params *params, unsigned part,
-                               const kiln_log_softmax_args *args, const char *name) {
+                               kiln_log_softmax_args *args, const char *name) {
     int64_t rows = params->rows, cols = params->cols;
     unsigned size_log2 = kiln__part_size_log2(part);
-    uint64_t needed = partials_size(rows, cols, size_log2), chunks = kiln__chunks(rows, cols, size_log2);
-    KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
-    const int64_t most = params->y ? kiln__kept_rows(rows, cols, size_log2) : rows;
-    for (int64_t row = 0; row < rows; row += most) {
-        kiln_log_softmax_args some = *args;
-        some.shape.rows = rows - row < most ? rows - row : most;
-        some.shape.tile = 1u << kiln__chunk_log2(rows, cols, size_log2);
-        some.x = (const char *)args->x + ((uint64_t)row * (uint64_t)args->x_stride << size_log2);
-        if (args->y) some.y = (char *)args->y + ((uint64_t)row * (uint64_t)args->y_stride << size_log2);
-        some.lse = args->lse + row;
-        some.partials = (kiln_log_softmax_partial *)params->workspace + (uint64_t)row * chunks;
-        some.chunks = (uint32_t)chunks;
-        some.phase = KILN_LOG_SOFTMAX_PARTIAL;
-        kiln_launch_config config;
-        KILN__TRY(kiln__grid(name, chunks, (uint64_t)some.shape.rows, &config));
-        KILN__TRY(launch(stream, part, KERNEL_log_softmax, &config, &some, sizeof some));
-        some.phase = KILN_LOG_SOFTMAX_FINISH;
-        if (!params->y) config.grid[0] = 1;
-        KILN__TRY(launch(stream, part, KERNEL_log_softmax, &config, &some, sizeof some));
-    }
-    return KILN_OK;
+    kiln_launch_config config;
+    const uint64_t chunks = kiln__chunks(rows, cols, size_log2);
+    KILN__TRY(kiln__grid(name, chunks, (uint64_t)rows, &config));
+    args->partials = params->workspace;
+    args->chunks = (uint32_t)chunks;
+    args->shape.tile = 1u << kiln__chunk_log2(rows, cols, size_log2);
+    args->phase = KILN_LOG_SOFTMAX_PARTIAL;
+    KILN__TRY(launch(stream, part, KERNEL_log_softmax, &config, args, sizeof *args));
+    args->phase = KILN_LOG_SOFTMAX_FINISH;
+    if (!params->y) config.grid[0] = 1;
+    return launch(stream, part, KERNEL_log_softmax, &config, args, sizeof *args);
 }
 
 static kiln_status log_softmax(kiln_stream *stream, const kiln_log_softmax_params *params, unsigned part,
@@ -70,7 +75,13 @@ static kiln_status log_softmax(kiln_stream *stream, const kiln_log_softmax_param
         .chunks = 1,
         .phase = KILN_LOG_SOFTMAX_ROWS,
     };
-    if (kiln__is_long(cols, size_log2)) return launch_long(stream, params, part, &args, name);
+    if (kiln__is_long(cols, size_log2)) {
+        bool launched;
+        KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size,
+                                        partials_size(rows, cols, size_log2)));
+        KILN__TRY(launch_cluster(stream, part, &args, name, &launched));
+        return launched ? KILN_OK : launch_long(stream, params, part, &args, name);
+    }
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, kiln__blocks(rows, lanes_log2), &config));
     return launch(stream, part, KERNEL_log_softmax, &config, &args, sizeof args);

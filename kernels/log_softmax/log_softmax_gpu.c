@@ -63,6 +63,15 @@ KILN_INLINE void put(kiln_span s, kiln_element *y, const kiln_element *x, const 
     y[i] = kiln_element_from_f32(kiln_element_to_f32(x[i]) - origin - log_sum);
 }
 
+/* What y is less than x by, besides the origin; the thread that is `first` of a row writes its lse. */
+KILN_INLINE float finish(float *lse, kiln_exp_sum row, float origin, bool first) {
+    float sum = row.sum;
+    float log_sum = sum < KILN_INFINITY && sum > 0.0f ? kiln_log(sum) : sum == 0.0f ? -KILN_INFINITY : sum;
+    if (first) *lse = origin + log_sum;
+    if (sum == 0.0f) log_sum = 0.0f;
+    return sum == KILN_INFINITY ? __builtin_nanf("") : log_sum;
+}
+
 KILN_ENTRY(log_softmax, kiln_log_softmax_args) {
     KILN_SHARED kiln_exp_sum exchange[KILN_SUBGROUPS];
     kiln_span s = kiln_span_of(&args.shape);
@@ -86,11 +95,7 @@ KILN_ENTRY(log_softmax, kiln_log_softmax_args) {
         if (first) partials[kiln_tile()] = row;
         return;
     }
-    float sum = row.sum, origin = kiln_exp_origin(row.max);
-    float log_sum = sum < KILN_INFINITY && sum > 0.0f ? kiln_log(sum) : sum == 0.0f ? -KILN_INFINITY : sum;
-    if (first && kiln_tile() == 0) args.lse[s.row] = origin + log_sum;
+    float origin = kiln_exp_origin(row.max), log_sum = finish(args.lse + s.row, row, origin, first && kiln_tile() == 0);
     if (!args.y) return;
-    if (sum == 0.0f) log_sum = 0.0f;
-    if (sum == KILN_INFINITY) log_sum = __builtin_nanf("");
     put(s, kiln_span_in(s, args.y, args.y_stride), x, held, origin, log_sum);
 }

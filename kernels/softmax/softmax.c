@@ -1,6 +1,6 @@
 /* softmax, host side: short rows in one launch; long rows in one by clusters, or in two, with partial results in the
- * workspace, for as many rows at a time as a cache keeps, so that the second launch reads them from there. Not measured
- * since it does not take all rows at once. */
+ * workspace. */
+#include "kernels/common/exp_sum_host.h"
 #include "kernels/common/held_host.h"
 #include "kernels/softmax/softmax_args.h"
 #include <kiln/ops/softmax.h>
@@ -14,45 +14,33 @@ static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
 
 /* Rows that a cluster of blocks holds, where an image has that kernel: each is read once. *out_launched: whether it is
  * so. */
-static kiln_status launch_cluster(kiln_stream *stream, unsigned part, kiln_softmax_args *args, const char *name,
+static kiln_status launch_cluster(kiln_stream *stream, unsigned part, const kiln_softmax_args *args, const char *name,
                                   bool *out_launched) {
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &module));
     const kiln_kernel *kernel = &module->kernels[KERNEL_softmax_cluster];
-    uint64_t vector = KILN_VECTOR_BYTES >> kiln__part_size_log2(part), vectors = (uint64_t)args->shape.cols / vector;
-    *out_launched = !kernel->info.absent && args->shape.wide && (uint64_t)args->shape.cols % vector == 0 &&
-                    vectors <= KILN_SOFTMAX_CLUSTER * KILN_SOFTMAX_CLUSTER_HELD * KILN_BLOCK;
-    if (!*out_launched) return KILN_OK;
     kiln_softmax_args cluster = *args;
+    *out_launched = kiln__cluster_holds(kernel, kiln__part_size_log2(part), &cluster.shape);
+    if (!*out_launched) return KILN_OK;
     kiln_launch_config config;
-    cluster.shape.tile = (uint32_t)((vectors + KILN_SOFTMAX_CLUSTER - 1) / KILN_SOFTMAX_CLUSTER * vector);
-    cluster.shape.lanes_log2 = KILN_BLOCK_LOG2;
-    KILN__TRY(kiln__grid(name, KILN_SOFTMAX_CLUSTER, (uint64_t)args->shape.rows, &config));
+    KILN__TRY(kiln__grid(name, KILN_EXP_SUM_CLUSTER, (uint64_t)args->shape.rows, &config));
     return kiln__operator_launch(stream, kernel, &config, &cluster, sizeof cluster);
 }
 
 static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *params, unsigned part,
-                               const kiln_softmax_args *args, const char *name) {
+                               kiln_softmax_args *args, const char *name) {
     int64_t rows = params->rows, cols = params->cols;
     unsigned size_log2 = kiln__part_size_log2(part);
+    kiln_launch_config config;
     const uint64_t chunks = kiln__chunks(rows, cols, size_log2);
-    const int64_t most = kiln__kept_rows(rows, cols, size_log2);
-    for (int64_t row = 0; row < rows; row += most) {
-        kiln_softmax_args some = *args;
-        some.shape.rows = rows - row < most ? rows - row : most;
-        some.shape.tile = 1u << kiln__chunk_log2(rows, cols, size_log2);
-        some.x = (const char *)args->x + ((uint64_t)row * (uint64_t)args->x_stride << size_log2);
-        some.y = (char *)args->y + ((uint64_t)row * (uint64_t)args->y_stride << size_log2);
-        some.partials = (kiln_softmax_partial *)params->workspace + (uint64_t)row * chunks;
-        some.chunks = (uint32_t)chunks;
-        some.phase = KILN_SOFTMAX_PARTIAL;
-        kiln_launch_config config;
-        KILN__TRY(kiln__grid(name, chunks, (uint64_t)some.shape.rows, &config));
-        KILN__TRY(launch(stream, part, KERNEL_softmax_rows, &config, &some, sizeof some));
-        some.phase = KILN_SOFTMAX_FINISH;
-        KILN__TRY(launch(stream, part, KERNEL_softmax_rows, &config, &some, sizeof some));
-    }
-    return KILN_OK;
+    KILN__TRY(kiln__grid(name, chunks, (uint64_t)rows, &config));
+    args->partials = params->workspace;
+    args->chunks = (uint32_t)chunks;
+    args->shape.tile = 1u << kiln__chunk_log2(rows, cols, size_log2);
+    args->phase = KILN_SOFTMAX_PARTIAL;
+    KILN__TRY(launch(stream, part, KERNEL_softmax_rows, &config, args, sizeof *args));
+    args->phase = KILN_SOFTMAX_FINISH;
+    return launch(stream, part, KERNEL_softmax_rows, &config, args, sizeof *args);
 }
 
 static kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *params, unsigned part, const char *name) {

@@ -13,9 +13,6 @@ typedef struct kiln_softmax_partial {
 /* What a launch does: whole short rows, or one of the two launches over the chunks of long rows. */
 typedef enum kiln_softmax_phase { KILN_SOFTMAX_ROWS, KILN_SOFTMAX_PARTIAL, KILN_SOFTMAX_FINISH } kiln_softmax_phase;
 
-/* The blocks that share a row in softmax_cluster, and the vectors that a thread of theirs has. */
-enum { KILN_SOFTMAX_CLUSTER = 8, KILN_SOFTMAX_CLUSTER_HELD = 8 };
-
 KILN_ARGS_BEGIN
 typedef struct kiln_softmax_args {
     void *y;

@@ -1,0 +1,32 @@
+/* log_softmax for sm_90a: log_softmax_gpu.c, whose kernel may begin before the preceding kernel has ended, and
+ * log_softmax_cluster for long rows, of which a cluster of eight blocks holds one in registers (exp_sum_sm90a.h), so
+ * that it is read once. Not measured: softmax does so in 97 % of a copy's time. */
+#include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/common/exp_sum_sm90a.h"
+#include "kernels/common/tuned.h"
+
+#include "kernels/log_softmax/log_softmax_gpu.c"
+
+KILN_TUNED_PARTS(f32 f16 bf16)
+KILN_PROGRAMMATIC(log_softmax)
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD KILN_CLUSTER_ENTRY_HEAD
+
+KILN_ENTRY(log_softmax_cluster, kiln_log_softmax_args) {
+    KILN_SHARED kiln_cluster_exchange exchange;
+    kiln_span s = kiln_span_of(&args.shape);
+    if (s.row >= (uint64_t)args.shape.rows) return; /* the whole cluster */
+    kiln_vector held[KILN_EXP_SUM_HELD];
+    kiln_cluster_hold(held, s, kiln_span_of_input(s, args.x, args.x_stride));
+    kiln_exp_sum row = kiln_exp_sum_cluster(held, s, &exchange);
+    bool first = kiln_thread() == 0 && kiln_tile() == 0;
+    float origin = kiln_exp_origin(row.max), log_sum = finish(args.lse + s.row, row, origin, first);
+    if (!args.y) return;
+    kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
+    KILN_FOR_CLUSTER_HELD(s, vector, k) {
+        if (vector >= s.whole) break;
+        put_vector(y + vector * KILN_VECTOR, held[k], origin, log_sum);
+    }
+}
+KILN_PROGRAMMATIC(log_softmax_cluster)
