@@ -402,6 +402,7 @@ static void *worker(void *context) {
     if (own.report.kind != SIM_FAULT_NONE && shared->report->kind == SIM_FAULT_NONE) *shared->report = own.report;
     pthread_mutex_unlock(&shared->lock);
     team_free(shared, own.spare);
+    ptx_frames_free();
     return NULL;
 }
 
@@ -438,6 +439,7 @@ static void run_together(run *shared) {
     }
     free(teams);
     free(runs);
+    ptx_frames_free();
 }
 
 /* The launch with the cluster that its kernel asks for. */

@@ -54,10 +54,48 @@ static uint64_t variable_address(const ptx_block *block, const ptx_frame *frame,
     }
 }
 
+/* Released frames, kept for the next ones of their size: a frame can have megabytes, whose pages the system would have
+ * to clear each time. */
+typedef struct spare_frame {
+    struct spare_frame *next;
+    size_t size;
+} spare_frame;
+static _Thread_local spare_frame *spare_frames;
+
+static size_t frame_size(const ptx_code *code) {
+    return (sizeof(ptx_frame) + code->frame_bytes + 63) / 64 * 64;
+}
+
+static void *frame_allocate(size_t size) {
+    for (spare_frame **at = &spare_frames; *at; at = &(*at)->next) {
+        spare_frame *found = *at;
+        if (found->size != size) continue;
+        *at = found->next;
+        return found;
+    }
+    void *memory = aligned_alloc(64, size);
+    if (!memory) abort();
+    return memory;
+}
+
+static void frame_keep(ptx_frame *frame) {
+    const size_t size = frame_size(frame->code);
+    spare_frame *spare = (spare_frame *)(void *)frame;
+    *spare = (spare_frame){.next = spare_frames, .size = size};
+    spare_frames = spare;
+}
+
+void ptx_frames_free(void) {
+    while (spare_frames) {
+        spare_frame *next = spare_frames->next;
+        free(spare_frames);
+        spare_frames = next;
+    }
+}
+
 ptx_frame *ptx_frame_new(const ptx_warp *warp, const ptx_code *code, ptx_frame *parent, uint32_t return_op) {
-    size_t size = (sizeof(ptx_frame) + code->frame_bytes + 63) / 64 * 64;
-    ptx_frame *frame = aligned_alloc(64, size);
-    if (!frame) abort();
+    const size_t size = frame_size(code);
+    ptx_frame *frame = frame_allocate(size);
     memset(frame, 0xb5, size); /* registers begin with no meaning */
     *frame = (ptx_frame){.code = code, .parent = parent, .return_op = return_op};
     if (parent) {
@@ -79,7 +117,7 @@ void ptx_frame_release(ptx_frame *frame) {
         ptx_frame *parent = frame->parent;
         ptx_undefined_free(frame);
         free(frame->uses);
-        free(frame);
+        frame_keep(frame);
         frame = parent;
     }
 }

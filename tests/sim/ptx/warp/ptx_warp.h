@@ -226,6 +226,8 @@ void ptx_special_fill(const ptx_warp *warp, const ptx_special_use *use, uint8_t 
 /* Frames and groups: ptx_warp.c. */
 ptx_frame *ptx_frame_new(const ptx_warp *warp, const ptx_code *code, ptx_frame *parent, uint32_t return_op);
 void ptx_frame_release(ptx_frame *frame);
+/* Frees what this thread keeps of released frames. */
+void ptx_frames_free(void);
 /* Puts all lanes of a warp at the start of the launch's kernel. */
 void ptx_warp_start(ptx_warp *warp);
 /* Runs one ready group for at most quantum instructions; false if no group is ready. */
