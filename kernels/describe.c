@@ -58,6 +58,9 @@ static const kiln_operator_function functions[] = {
     FIELD(name, KILN_FIELD_SIZE, .dtype = "", .shape = "", .choices = "", .typical = size, .text = help)
 #define KILN_SIZE_LEADING(name, size, tensor, help) \
     FIELD(name, KILN_FIELD_SIZE, .dtype = "", .shape = #tensor, .choices = "", .typical = size, .text = help)
+#define KILN_SIZE_OF(name, size, other, help)                                                            \
+    FIELD(name, KILN_FIELD_SIZE, .dtype = "", .shape = "", .choices = "", .typical = size, .text = help, \
+          .follows = other)
 #define KILN_STRIDE(name, tensor, text)  PLAIN(name, KILN_FIELD_STRIDE, #tensor, "", text)
 #define KILN_OPTION(name, choices, text) PLAIN(name, KILN_FIELD_OPTION, "", choices, text)
 #define KILN_INTEGER(name, text)         PLAIN(name, KILN_FIELD_INTEGER, "", "", text)

@@ -292,7 +292,7 @@ int call_upload(operator_call *call, kiln_stream *stream) {
     return status == KILN_OK ? CLI_OK : cli_fail(status, "%s", call->function->name);
 }
 
-/* What is typical; a size of optional tensors alone is 0 without them. */
+/* What is typical, or follows from what is; a size of optional tensors alone is 0 without them. */
 static int plan_sizes(operator_call *call) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
@@ -300,10 +300,12 @@ static int plan_sizes(operator_call *call) {
         field->given = true;
         if (!*field->description->shape && call_size_is_optional(call, field)) continue;
         field->value = field->description->typical;
-        if (!field->value)
+        field->follows = field->description->follows != NULL;
+        if (!field->value && !field->follows)
             return cli_error(CLI_USAGE, "%s: %s is missing: %s=NUMBER", call->function->name, field->description->name,
                              field->description->name);
     }
+    call_follow(call);
     return CLI_OK;
 }
 

@@ -22,6 +22,7 @@ struct call_field {
     bool wanted;   /* tensor: to be downloaded */
     bool left_out; /* optional tensor: of a random call */
     bool scaling;  /* size: of a random call, without a typical value */
+    bool follows;  /* size: of a random or a planned call, taken from another size */
     int64_t value; /* size, option, integer; of a real its bits */
 
     npy_header array; /* tensor: dtype and shape; data_offset is unused */
@@ -66,6 +67,9 @@ int call_resolve(operator_call *call);
 
 /* Gives a tensor the dtype and the shape that follow from the sizes; call_resolve does it for the outputs. */
 int call_shape(operator_call *call, call_field *tensor);
+
+/* Gives the sizes that follow others their values. */
+void call_follow(operator_call *call);
 
 /* Instead of binding and resolving: gives the sizes that are not set values with which the largest tensor has about
  * size bytes, and every input random numbers, always the same; optional tensors too, unless they are left out. */

@@ -17,7 +17,9 @@ static void fill_random(void *bytes, npy_dtype dtype, uint64_t size, uint64_t *s
     }
 }
 
-/* Sets the sizes without a typical value, which are all the same. Says whether there is one. */
+/* Sets the sizes without a typical value, which are all the same, and those that follow them. Says whether there is
+ * one.
+ */
 static bool scale(operator_call *call, int64_t value) {
     bool found = false;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
@@ -26,6 +28,7 @@ static bool scale(operator_call *call, int64_t value) {
         field->value = value;
         found = true;
     }
+    call_follow(call);
     return found;
 }
 
@@ -56,7 +59,8 @@ static int choose_sizes(operator_call *call, uint64_t size) {
         if (field->description->role != KILN_FIELD_SIZE || field->given) continue;
         field->given = true;
         field->value = field->description->typical;
-        field->scaling = !field->value;
+        field->follows = field->description->follows != NULL;
+        field->scaling = !field->value && !field->follows;
     }
     if (!scale(call, 1)) return CLI_OK;
     int code = unit_bytes(call, &unit);

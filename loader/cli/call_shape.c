@@ -33,24 +33,27 @@ static call_field *find_named(const operator_call *call, const char *name, size_
 }
 
 /* The description's "rows,cols|rows,2*cols": the shape after the bar holds if an optional input is not given. Of
- * "layout:n,k|k,n" it holds if that option is not its first choice. */
-static const char *shape_of(const operator_call *call, const kiln_field *field) {
-    const char *bar = strchr(field->shape, '|'), *colon = strchr(field->shape, ':');
-    if (!bar) return field->shape;
+ * "layout:n,k|k,n" that one holds whose number is the option's choice, or the last. */
+static const char *shape_of(const operator_call *call, const char *shape) {
+    const char *bar = strchr(shape, '|'), *colon = strchr(shape, ':');
+    if (!bar) return shape;
     if (colon) {
-        const call_field *option = find_named(call, field->shape, (size_t)(colon - field->shape));
-        return option && option->value ? bar + 1 : colon + 1;
+        const call_field *option = find_named(call, shape, (size_t)(colon - shape));
+        shape = colon + 1;
+        for (int64_t i = option ? option->value : 0; i > 0 && bar; i--, bar = strchr(shape, '|'))
+            shape = bar + 1;
+        return shape;
     }
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         const kiln_field *other = &call->op->fields[i];
         if (other->role == KILN_FIELD_INPUT && other->optional && !call->fields[i].given) return bar + 1;
     }
-    return field->shape;
+    return shape;
 }
 
 /* Gives the number of terms; they end at a bar or at the end of the text. */
-static size_t parse_shape(operator_call *call, const kiln_field *field, shape_term terms[TERMS]) {
-    const char *at = shape_of(call, field);
+static size_t parse(operator_call *call, const kiln_field *field, const char *shape, shape_term terms[TERMS]) {
+    const char *at = shape_of(call, shape);
     size_t count = 0;
     while (*at && *at != '|' && count < TERMS) {
         char *name;
@@ -74,11 +77,15 @@ static size_t parse_shape(operator_call *call, const kiln_field *field, shape_te
         }
         if (!term.size || term.factor < 1 || term.more < 0 || term.divisor < 1 || !strchr(",|", *at))
             exit(cli_error(CLI_SYSTEM, "%s: the description of %s has an unknown shape %s", call->op->name, field->name,
-                           field->shape));
+                           shape));
         terms[count++] = term;
         at += *at == ',';
     }
     return count;
+}
+
+static size_t parse_shape(operator_call *call, const kiln_field *field, shape_term terms[TERMS]) {
+    return parse(call, field, field->shape, terms);
 }
 
 /* How many dimensions of an array fold into the first of so many names. */
@@ -98,6 +105,16 @@ static bool dimension_of(const shape_term *term, int64_t *out_dimension) {
     if (divisor < 1) divisor = size > 0 ? size : 1;
     return __builtin_mul_overflow(size / divisor + (size % divisor > 0), term->factor, out_dimension) ||
            __builtin_add_overflow(*out_dimension, term->more, out_dimension);
+}
+
+void call_follow(operator_call *call) {
+    shape_term terms[TERMS];
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        call_field *field = &call->fields[i];
+        if (!field->follows) continue;
+        parse(call, field->description, field->description->follows, terms);
+        if (dimension_of(&terms[0], &field->value)) field->value = INT64_MAX; /* call_shape refuses it */
+    }
 }
 
 /* Checks a dimension that a size makes by division, and takes the size from it if the divisor is a number and no other

@@ -40,6 +40,8 @@ typedef struct kiln_field {
     int64_t typical;     /* sizes: the value that benches use; 0: derived from the requested size of the tensors */
     const char *text;    /* one line for help */
     const char *instead; /* tensors: the optional tensor that is required if this one is NULL; else NULL */
+    const char *follows; /* sizes: the other size that benches take it from, "rows" or "4*cols/64", where what is
+                          * divided is rounded up; "option:a|b|c": one for each choice of that option; else NULL */
 } kiln_field;
 
 typedef kiln_status (*kiln_operator_call)(kiln_stream *stream, const void *params, size_t params_size);

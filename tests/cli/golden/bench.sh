@@ -2,6 +2,11 @@
 kiln bench --size 1 --device cpu softmax | awk '/copies/ { print $3, $4, $5, $6 } /^softmax/ { print $1, $2, $3, NF }'
 kiln bench --size 2 --device cpu --set cols=100 softmax_f16 | awk '/^softmax/ { print $1, $2, $3, $NF }'
 kiln bench --size 1 --device cpu --set rows=3 --set cols=7 softmax_f32 | awk '/^softmax/ { print $1, $2, $3, $(NF - 1), $NF }'
+# Scales follow the rows and columns that they are of, as their layout has them; without --set rows too.
+for size in 'rows=1000 --set cols=1000' 'rows=1000 --set cols=1000 --set scale_layout=128x4' 'cols=1024' 'rows=8 --set scale_rows=9'; do
+    # shellcheck disable=SC2086 # words
+    kiln bench --size 1 --device cpu --set $size quantize_nvfp4_f32 | awk '/^quantize/ { print $1, $2, $3, $4, $5, $(NF - 1), $NF }'
+done
 # Optional tensors that are left out are not there: 4 + 8 + 2 elements of f32 then, else 2 more for c.
 kiln bench --size 1 --device cpu --set m=1 --set n=2 --set k=4 --without c --without bias gemm_f32 | awk '/^gemm/ { print $1, $(NF - 1), $NF }'
 kiln bench --size 1 --device cpu --set m=1 --set n=2 --set k=4 --without bias gemm_f32 | awk '/^gemm/ { print $1, $(NF - 1), $NF }'

@@ -7,13 +7,14 @@ kiln explain --target sm_80 gemm_bf16 m=64 n=4096
 kiln explain --target gfx942 gemm_f16 m=4096 n=4096
 kiln explain --target sm_89 gemm_fp8_bf16 m=100 n=4096
 kiln explain --target sm_80 gemm_int8_f16 m=8 n=4096
-kiln explain --target sm_80 gemm_nvfp4_f16 m=64 n=4096 a_scale_rows=64 b_scale_rows=4096
+kiln explain --target sm_80 gemm_nvfp4_f16 m=64 n=4096
+kiln explain --target sm_80 gemm_nvfp4_f16 m=100 n=1000 k=200 a_scale_layout=128x4
 kiln explain --target sm_80 gemm_w4a16_f16 m=64 n=4096
 kiln explain --target sm_80 gemm_w4a16_f16 m=64 n=4096 weight_layout=sm80_v1
 kiln explain --target sm_90a mha_bf16 tokens=4096 kv_tokens=4096
 kiln explain --target sm_75 mha_bf16 tokens=16 kv_tokens=16384 batch=16
 kiln explain --target sm_90a mha_fp8_fwd_bf16 tokens=4096 kv_tokens=4096 q_scale_rows=4096 k_scale_rows=64
-kiln explain --target sm_89 mha_int8_x_fp8_fwd_f16 kv_tokens=8192 k_scale_rows=8192
+kiln explain --target sm_89 mha_int8_x_fp8_fwd_f16 kv_tokens=8192
 kiln explain --target sm_90a mha_paged_f16 blocks=1000
 kiln explain --target x86-64-v3 softmax_f32 rows=4 cols=100000
 kiln explain --target sm_100 top_k_f32 rows=4 cols=100000 k=20

@@ -13,7 +13,7 @@ class _Field(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("role", ctypes.c_int), ("offset", ctypes.c_uint32),
                 ("size", ctypes.c_uint32), ("optional", ctypes.c_uint32), ("dtype", ctypes.c_char_p),
                 ("shape", ctypes.c_char_p), ("choices", ctypes.c_char_p), ("typical", ctypes.c_int64),
-                ("text", ctypes.c_char_p), ("instead", ctypes.c_char_p)]
+                ("text", ctypes.c_char_p), ("instead", ctypes.c_char_p), ("follows", ctypes.c_char_p)]
 
 
 class _Function(ctypes.Structure):
