@@ -4,6 +4,7 @@
 #include "kernels/common/operator.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mapped_args.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_rows_args.h"
 #include "loader/tensor_map.h"
 #include <kiln/w4a16.h>
 
@@ -93,6 +94,7 @@ typedef struct plan {
     uint32_t rows, cols;    /* of a tile; rows 0: all of a */
     uint32_t splits, split; /* how many blocks share the k of a tile, and how much of it each has */
     uint32_t threads;       /* of a block */
+    uint32_t panels;        /* non-zero: scales and zeros pass through shared memory */
     uint32_t cluster;       /* blocks of a cluster, which do tiles beside each other; 0: none */
     uint32_t shared_bytes;  /* dynamic shared memory */
     double cost;            /* relative to that of other plans */
@@ -131,6 +133,16 @@ static double cost_of(const kiln_gemm_w4a16_params *params, const plan *way, uin
     return cost + (join + partial * (double)params->m * (double)params->n * way->splits) / 100;
 }
 
+/* Whether a kernel for few rows of weights in sm80_v1 has scales and zeros in shared memory: those of groups shorter
+ * than a step of its, where a row's lie together, in vectors. */
+static bool takes_panels(const kiln_gemm_w4a16_params *params, const kiln_kernel_info *info) {
+    const uintptr_t addresses = (uintptr_t)params->scales | (uintptr_t)params->zeros;
+    const int64_t groups = groups_of(params);
+    return info->stage_bytes && params->group && params->k >= 2 * params->group && params->group <= 64 &&
+           params->scale_layout == KILN_W4A16_SCALES_N_K && !params->pre_scale &&
+           kiln__rows_wide(addresses, params->n, groups, 1);
+}
+
 /* The plan for few rows of weights in sm80_v1. The warps of a block share k. There are 8 of them, or half as many in
  * the kernel that has no registers for two such blocks on a multiprocessor, unless each block has one for itself. */
 static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, unsigned kernel) {
@@ -138,13 +150,17 @@ static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
     const uint32_t *tile = info->tile;
     const bool alone = tiles_of(params->n, tile[1]) <= (uint64_t)module->device->info.multiprocessors;
     const uint32_t threads = alone || info->max_threads >= 2 * KILN_BLOCK ? KILN_BLOCK : KILN_BLOCK / 2;
+    const bool panels = takes_panels(params, info);
+    const uint32_t sums_bytes = threads / KILN_SUBGROUP * tile[0] * tile[1] * (uint32_t)sizeof(float);
+    const uint32_t panel_bytes = panels ? info->stages * info->stage_bytes : 0; /* in the same place */
     kiln__plan_take(&module->kernels[kernel], "is for so few rows");
     return (plan){.kernel = kernel,
                   .cols = tile[1],
                   .splits = 1,
                   .split = (uint32_t)params->k,
                   .threads = threads,
-                  .shared_bytes = threads / KILN_SUBGROUP * tile[0] * tile[1] * (uint32_t)sizeof(float)};
+                  .panels = panels,
+                  .shared_bytes = sums_bytes > panel_bytes ? sums_bytes : panel_bytes};
 }
 
 /* The kernels of tiles for weights in sm80_v1: an image has those of wgmma or those of mma.sync. */
@@ -257,6 +273,17 @@ static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel,
     return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
 }
 
+static bool is_for_few_packed_rows(unsigned kernel) {
+    return kernel == KERNEL_gemm_w4a16_mma_rows_8 || kernel == KERNEL_gemm_w4a16_mma_rows_16;
+}
+
+static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
+                               const kiln_gemm_w4a16_args *args, const plan *way) {
+    const kiln_gemm_w4a16_rows_args rows = {
+        .plain = *args, .panels = way->panels, .early = kiln__operator_overlaps(stream, kernel)};
+    return kiln__operator_launch(stream, kernel, config, &rows, sizeof rows);
+}
+
 static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_w4a16_args *args,
                                const plan *way, const char *name) {
     const kiln_kernel *kernel = &kernels[way->kernel];
@@ -274,7 +301,9 @@ static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, 
         KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
         config.block[0] = way->threads;
         config.dynamic_shared_bytes = way->shared_bytes;
-        KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
+        KILN__TRY(is_for_few_packed_rows(way->kernel)
+                      ? launch_rows(stream, kernel, &config, args, way)
+                      : kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
     }
     if (args->splits == 1) return KILN_OK;
     return kiln__operator_launch(stream, join, &joining, args, sizeof *args);

@@ -50,6 +50,7 @@
 #include "kernels/arch/sm75.h"
 #endif
 #include "kernels/gemm_w4a16/gemm_w4a16_integers.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_rows_args.h"
 
 enum : uint32_t { CHUNK = KILN_W4A16_CHUNK /* of k: a lane's vector of a, two fragments */ };
 
@@ -259,6 +260,107 @@ KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[T
     refill_groups<TILES, traits::GROUPS>(args, groups, from, KIND != PLAIN);
 }
 
+#if __CUDA_ARCH__ >= 800
+/* Scales and zeros of a block's rows of weights for PANEL_GROUPS groups, in shared memory. A row's bytes are a multiple
+ * of 16 and 4 banks apart from the next row's: the 8 rows that a warp reads at once have no bank in common. */
+enum : uint32_t { PANEL_GROUPS = 128, PANEL_VECTORS = PANEL_GROUPS / KILN_VECTOR };
+struct panel_row {
+    uint16_t groups[PANEL_GROUPS + KILN_VECTOR];
+};
+struct panel {
+    panel_row scales[COLS], zeros[COLS];
+};
+static_assert(sizeof(panel) == KILN_W4A16_PANEL_BYTES, "the host side allocates two");
+
+/* Copies a panel from a group on, as far as there are groups. A row of weights that is not there has the scales of the
+ * one 16 above it. */
+KILN_INLINE void fetch_panel(const kiln_gemm_w4a16_args &args, panel *to, uint32_t group) {
+    const uint64_t first = (uint64_t)kiln_tile() * COLS;
+    const uint32_t rows = first + COLS <= (uint64_t)args.n ? COLS : KILN_W4A16_TILE_ROWS;
+    const uint32_t vector = kiln_thread() % PANEL_VECTORS * KILN_VECTOR;
+    KILN_LOOP
+    for (uint32_t row = kiln_thread() / PANEL_VECTORS; row < COLS; row += blockDim.x / PANEL_VECTORS) {
+        const uint64_t at = (first + row % rows) * (uint64_t)args.scale_row_step + group + vector;
+        if (group + vector >= (uint64_t)args.scale_row_step) break;
+        kiln_sm80_cp_async(kiln_sm80_shared(to->scales[row].groups + vector), (const kiln_element *)args.scales + at,
+                           16);
+        if (args.zeros)
+            kiln_sm80_cp_async(kiln_sm80_shared(to->zeros[row].groups + vector), (const kiln_element *)args.zeros + at,
+                               16);
+    }
+}
+
+/* Adds to the sums a group's products, times the scales or zeros of rows 8 apart. */
+template <uint32_t TILES>
+KILN_INLINE void add_panel_products(float (*sums)[TILES][4], const float (*products)[TILES][4], bool of_blocks,
+                                    const panel_row *rows, uint32_t group) {
+    KILN_UNROLL
+    for (uint32_t row = 0; row < 2 * BLOCKS; row++) {
+        const float of_row = kiln_element_to_f32((kiln_element)rows[8 * row].groups[group]);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2 * TILES; i++) {
+            float *sum = &sums[row / 2][i / 2][row % 2 * 2 + i % 2];
+            *sum = KILN_FMA(products[of_blocks ? row / 2 : 0][i / 2][row % 2 * 2 + i % 2], of_row, *sum);
+        }
+    }
+}
+
+/* As multiply_step, of a step whose scales and zeros are in a panel. */
+template <uint32_t TILES>
+KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_tile<TILES> *tiles,
+                                     const panel *groups, const row_sources<TILES> &from, uint32_t k) {
+    const panel_row *scales = groups->scales + kiln_thread() % 32 / 4, *zeros = scales + COLS;
+    KILN_UNROLL
+    for (uint32_t c = 0; c < STEP / CHUNK; c++) {
+        const uint32_t t = c / TILE_CHUNKS, group = ((k + c * CHUNK) >> args.group_log2) % PANEL_GROUPS;
+        row_products<TILES> products = {};
+        multiply_chunk(&products, tiles[t], c % TILE_CHUNKS);
+        add_panel_products<TILES>(sums, products.of, true, scales, group);
+        if (args.zeros) {
+            total_chunk(&products, tiles[t], c % TILE_CHUNKS);
+            add_panel_products<TILES>(sums, &products.totals, false, zeros, group);
+        }
+        if ((c + 1) % TILE_CHUNKS) continue;
+        refill_tile(args, &tiles[t], from, t);
+        __syncwarp(); /* as in multiply_step */
+    }
+}
+
+/* Adds to the sums all products of a warp, of whole steps of small groups. While a panel is used, the next is copied.
+ */
+template <uint32_t TILES>
+KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], panel *panels) {
+    enum : uint32_t { STEPS = 2 };
+    row_sources<TILES> from = row_sources_of<TILES>(args);
+    const uint32_t step = blockDim.x / 32 * STEP, depth = PANEL_GROUPS << args.group_log2, end = (uint32_t)args.k;
+    row_tile<TILES> tiles[STEPS][STEP_TILES] = {};
+    fetch_panel(args, panels, 0);
+    KILN_UNROLL
+    for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
+        KILN_UNROLL
+        for (uint32_t t = 0; t < STEP_TILES; t++)
+            refill_tile(args, &tiles[s][t], from, t);
+    }
+    KILN_LOOP
+    for (uint32_t first = 0; first < end; first += STEPS * step) { /* of the block's */
+        const uint32_t next = first + depth;
+        if (first % depth == 0) {
+            kiln_sm80_cp_async_commit();
+            kiln_sm80_cp_async_wait<0>();
+            kiln_barrier();
+            if (next < end) fetch_panel(args, panels + next / depth % 2, next >> args.group_log2);
+        }
+        KILN_UNROLL
+        for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
+            const uint32_t k = from.k - STEPS * step;
+            if (k >= end) continue;
+            multiply_panel_step<TILES>(args, sums, tiles[s], panels + first / depth % 2, from, k);
+        }
+    }
+    kiln_barrier();
+}
+#endif
+
 /* Adds to the sums all products of a warp. */
 template <uint32_t TILES, row_kind KIND>
 KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4]) {
@@ -284,7 +386,8 @@ KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[T
     }
 }
 
-template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w4a16_args &args) {
+template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w4a16_rows_args &all) {
+    const kiln_gemm_w4a16_args &args = all.plain;
     extern __shared__ __align__(16) uint8_t of_warps[];
     warp_sums<TILES> *shared = (warp_sums<TILES> *)of_warps;
     const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32;
@@ -292,7 +395,12 @@ template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w
     float sums[BLOCKS][TILES][4] = {};
     const bool plain = __CUDA_ARCH__ >= (TILES == 1 ? 900 : 800); /* elsewhere WHOLE does it in a smaller image */
     if (kiln_block()) return;
-    if (args.group_log2 < STEP_LOG2 || args.k % STEP)
+#if __CUDA_ARCH__ >= 800
+    if (all.panels)
+        multiply_panels<TILES>(args, sums, (panel *)of_warps);
+    else
+#endif
+        if (args.group_log2 < STEP_LOG2 || args.k % STEP)
         multiply_rows<TILES, ANY>(args, sums);
     else if (plain && !args.zeros && !args.pre_scale)
         multiply_rows<TILES, PLAIN>(args, sums);
@@ -324,13 +432,13 @@ template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w
 #undef KILN_ENTRY_HEAD
 
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(16 * 32, 1) void
-KILN_ENTRY(gemm_w4a16_mma_rows_8, kiln_gemm_w4a16_args) {
+KILN_ENTRY(gemm_w4a16_mma_rows_8, kiln_gemm_w4a16_rows_args) {
     gemm_w4a16_mma_rows<1>(args);
 }
 #undef KILN_ENTRY_HEAD
 
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(12 * 32, 1) void
-KILN_ENTRY(gemm_w4a16_mma_rows_16, kiln_gemm_w4a16_args) {
+KILN_ENTRY(gemm_w4a16_mma_rows_16, kiln_gemm_w4a16_rows_args) {
     gemm_w4a16_mma_rows<2>(args);
 }
 #pragma pop_macro("KILN_ENTRY_HEAD")

@@ -307,6 +307,23 @@ static void test_packed_rows(kiln_stream *stream) {
     }
 }
 
+/* Repacked weights of few rows whose groups are shorter than a step and fill vectors: fewer steps than warps, an odd
+ * number of a warp's, more groups than are in shared memory at a time, a last block of half the columns. */
+static void test_packed_rows_of_small_groups(kiln_stream *stream) {
+    static const int64_t of[][2] = {{256, 32}, {2816, 32}, {8960, 32}, {512, 64}, {3584, 64}, {9216, 64}};
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!takes_packed(stream, p)) continue;
+        for (int i = 0; i < 12; i++) {
+            shape s = {.m = (i + i / 6 + (int)p) % 2 ? 5 : 14, .n = 48, .k = of[i % 6][0], .group = of[i % 6][1]};
+            s.layout = KILN_W4A16_SM80_V1;
+            s.zeros = (i + i / 6) % 2;
+            s.bias = i % 3 == 0;
+            s.padding = i % 4 == 1 ? 8 : 0;
+            run(stream, p, s);
+        }
+    }
+}
+
 /* Repacked weights in all tiles: several in each direction and parts of some, fewer and more stages of k than are in
  * shared memory, blocks that share k, rows of d that begin on 16 bytes and others. */
 static void test_packed_tiles(kiln_stream *stream) {
@@ -484,6 +501,7 @@ int main(void) {
         on_each_device(test_exact),
         on_each_device(test_no_products),
         on_each_device(test_packed_rows),
+        on_each_device(test_packed_rows_of_small_groups),
         on_each_device(test_packed_tiles),
         on_each_device(test_packed_unaligned),
         on_each_device(test_packed_rounds),
