@@ -1,5 +1,5 @@
 /* More raw instructions of sm_80 and later: loads into registers that keep what they hold where there is nothing to
- * load. Volatile: they stay before later writes. */
+ * load. Volatile: they stay before later writes. And what asks L2, which is coherent, for a line of 128 bytes. */
 #ifndef KILN_KERNELS_ARCH_SM80_REFILL_H
 #define KILN_KERNELS_ARCH_SM80_REFILL_H
 
@@ -23,6 +23,10 @@ static __device__ __forceinline__ void kiln_sm80_refill_u16(uint16_t *half, cons
     asm volatile("{.reg .pred present; setp.ne.u32 present, %2, 0; @present ld.global.u16 %0, [%1];}"
                  : "+h"(*half)
                  : "l"(global), "r"((uint32_t)present));
+}
+
+static __device__ __forceinline__ void kiln_sm80_prefetch(const void *global) {
+    asm volatile("prefetch.global.L2 [%0];" ::"l"(global) : "memory");
 }
 
 #endif

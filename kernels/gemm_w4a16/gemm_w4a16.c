@@ -143,13 +143,13 @@ static bool takes_panels(const kiln_gemm_w4a16_params *params, const kiln_kernel
            kiln__rows_wide(addresses, params->n, groups, 1);
 }
 
-/* The plan for few rows of weights in sm80_v1. The warps of a block share k. There are 8 of them, or half as many in
- * the kernel that has no registers for two such blocks on a multiprocessor, unless each block has one for itself. */
+/* The plan for few rows of weights in sm80_v1. The warps of a block share k: 16 for 8 rows and 8 for 16, which
+ * multiprocessors have registers for, where each block has one for itself, else half as many. */
 static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, unsigned kernel) {
     const kiln_kernel_info *info = &module->kernels[kernel].info;
     const uint32_t *tile = info->tile;
     const bool alone = tiles_of(params->n, tile[1]) <= (uint64_t)module->device->info.multiprocessors;
-    const uint32_t threads = alone || info->max_threads >= 2 * KILN_BLOCK ? KILN_BLOCK : KILN_BLOCK / 2;
+    const uint32_t most = info->max_threads / KILN_BLOCK * KILN_BLOCK, threads = alone ? most : most / 2;
     const bool panels = takes_panels(params, info);
     const uint32_t sums_bytes = threads / KILN_SUBGROUP * tile[0] * tile[1] * (uint32_t)sizeof(float);
     const uint32_t panel_bytes = panels ? info->stages * info->stage_bytes : 0; /* in the same place */

@@ -3,9 +3,33 @@
  * (gemm_w4a16_gpu.c) for canonical weights.
  *
  * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --set weight_layout=sm80_v1 */
+#include "kernels/arch/sm80_refill.h"
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_rows_args.h"
+
+/* The first two steps of a block's weights, a line of 128 bytes each lane, and of its scales and zeros what is copied
+ * first, those of up to 128 groups of each row. */
+KILN_SM90A void kiln_sm90a_early(const kiln_gemm_w4a16_rows_args &all) {
+    enum : uint32_t { ROWS = 2 * KILN_W4A16_TILE_ROWS, STEP_BYTES = 2 * KILN_W4A16_TILE_BYTES, LINE = 128 };
+    const kiln_gemm_w4a16_args &args = all.plain;
+    const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32, warps = blockDim.x / 32;
+    const uint64_t row_bytes = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES; /* of 16 rows */
+    const uint64_t row = (uint64_t)kiln_tile() * ROWS + lane / 16 * KILN_W4A16_TILE_ROWS;
+    const uint64_t at = (warp + lane / 8 % 2 * warps) * (uint64_t)STEP_BYTES + lane % 8 * LINE;
+    if (!all.early) return;
+    if (row < (uint64_t)args.n && at < row_bytes)
+        kiln_sm80_prefetch(args.weights + row / KILN_W4A16_TILE_ROWS * row_bytes + at);
+    if (!all.panels) return;
+    const uint64_t group_row = (uint64_t)kiln_tile() * ROWS + kiln_thread() / 2 % ROWS;
+    const uint64_t group = kiln_thread() % 2 * (LINE / sizeof(kiln_element));
+    const void *groups = kiln_thread() / (2 * ROWS) ? args.zeros : args.scales;
+    if (kiln_thread() < 4 * ROWS && groups && group_row < (uint64_t)args.n && group < (uint64_t)args.scale_row_step)
+        kiln_sm80_prefetch((const kiln_element *)groups + group_row * (uint64_t)args.scale_row_step + group);
+}
+
 #include "kernels/gemm_w4a16/gemm_w4a16_mma_rows.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_wgmma.h"
 

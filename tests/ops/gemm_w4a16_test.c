@@ -324,6 +324,21 @@ static void test_packed_rows_of_small_groups(kiln_stream *stream) {
     }
 }
 
+/* Repacked weights of few rows for more blocks than there are multiprocessors, which have fewer warps then. */
+static void test_packed_rows_of_many_blocks(kiln_stream *stream) {
+    kiln_device_info info = {0};
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!takes_packed(stream, p)) continue;
+        for (int i = 0; i < 4; i++) {
+            shape s = {.m = i % 2 ? 9 : 2, .n = 32 * info.multiprocessors + 16, .k = 1280, .group = i / 2 ? 128 : 32};
+            s.layout = KILN_W4A16_SM80_V1;
+            s.zeros = i / 2 == 0;
+            run(stream, p, s);
+        }
+    }
+}
+
 /* Repacked weights in all tiles: several in each direction and parts of some, fewer and more stages of k than are in
  * shared memory, blocks that share k, rows of d that begin on 16 bytes and others. */
 static void test_packed_tiles(kiln_stream *stream) {
@@ -502,6 +517,7 @@ int main(void) {
         on_each_device(test_no_products),
         on_each_device(test_packed_rows),
         on_each_device(test_packed_rows_of_small_groups),
+        on_each_device(test_packed_rows_of_many_blocks),
         on_each_device(test_packed_tiles),
         on_each_device(test_packed_unaligned),
         on_each_device(test_packed_rounds),

@@ -15,19 +15,21 @@ static void *zeros(uint64_t size) {
     return memory;
 }
 
-/* Counts one product of zeros, f16. */
-static sim_counters product(kiln_w4a16_layout layout, kiln_w4a16_tile tile, uint64_t m, uint64_t n, uint64_t k) {
+/* Counts one product of zeros, f16; of small groups one with zeros to add. */
+static sim_counters product_of_groups(kiln_w4a16_layout layout, kiln_w4a16_tile tile, uint64_t m, uint64_t n,
+                                      uint64_t k, uint64_t group) {
     static sim_launch launch;
-    void *a = zeros(m * k * ELEMENT), *weights = zeros(n * k / 2), *scales = zeros(n * (k / GROUP) * ELEMENT);
+    void *a = zeros(m * k * ELEMENT), *weights = zeros(n * k / 2), *scales = zeros(n * (k / group) * ELEMENT);
     void *d = zeros(m * n * ELEMENT);
     const kiln_gemm_w4a16_params params = {.d = d,
                                            .a = a,
                                            .weights = weights,
                                            .scales = scales,
+                                           .zeros = group < GROUP ? scales : NULL,
                                            .m = (int64_t)m,
                                            .n = (int64_t)n,
                                            .k = (int64_t)k,
-                                           .group = GROUP,
+                                           .group = (int64_t)group,
                                            .weight_layout = (int32_t)layout,
                                            .tile = (int32_t)tile};
     assert_ok(kiln_gemm_w4a16_f16(&stream, &params)); /* the first use loads */
@@ -43,6 +45,10 @@ static sim_counters product(kiln_w4a16_layout layout, kiln_w4a16_tile tile, uint
     kiln_memory_free(device, scales);
     kiln_memory_free(device, d);
     return launch.counters;
+}
+
+static sim_counters product(kiln_w4a16_layout layout, kiln_w4a16_tile tile, uint64_t m, uint64_t n, uint64_t k) {
+    return product_of_groups(layout, tile, m, n, k, GROUP);
 }
 
 static bool takes_packed(void) {
@@ -72,6 +78,20 @@ static void packed_rows_read_the_weights_once(void **state) {
         assert_int_equal(c.global_read_bytes, N * K / 2 + blocks * (m * K * ELEMENT + scales));
         assert_int_equal(c.global_written_bytes, m * N * ELEMENT);
     }
+}
+
+/* From sm_80 on scales and zeros of small groups are read once too, and no bank is met twice for them. */
+static void packed_rows_read_small_groups_once(void **state) {
+    (void)state;
+    enum { N = 96, K = 6144, BLOCK_COLUMNS = 32 };
+    for (uint64_t m = 5; m <= 13 && takes_packed() && info.target.compute_capability >= 80; m += 8)
+        for (uint64_t group = 32; group <= 64; group *= 2) {
+            const uint64_t blocks = N / BLOCK_COLUMNS, scales = N * (K / group) * ELEMENT;
+            const sim_counters c = product_of_groups(KILN_W4A16_SM80_V1, KILN_W4A16_TILE_AUTO, m, N, K, group);
+            assert_int_equal(c.global_read_bytes, N * K / 2 + blocks * m * K * ELEMENT + 2 * scales);
+            assert_int_equal(c.shared_conflicts,
+                             product(KILN_W4A16_SM80_V1, KILN_W4A16_TILE_AUTO, m, N, K).shared_conflicts);
+        }
 }
 
 /* What the table says of a kernel in the image that was chosen; false where it has none. */
@@ -121,6 +141,7 @@ static int run_group(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_read_the_weights_once),
         cmocka_unit_test(packed_rows_read_the_weights_once),
+        cmocka_unit_test(packed_rows_read_small_groups_once),
         cmocka_unit_test(packed_tiles_read_each_factor_once),
     };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
