@@ -106,21 +106,33 @@ KILN_INLINE uint32_t kiln_codes_held_scale(float greatest, float encode) {
 #endif
 }
 
+/* Where a thread's first scale is, and how far its next one is from there. */
+KILN_INLINE uint8_t *kiln_codes_held_scales(const kiln_codes_args *args, kiln_codes_place p) {
+    const uint32_t blocks = (uint32_t)args->scale_cols;
+    return (uint8_t *)args->scales +
+           (args->swizzled ? kiln_nvfp4_swizzled(p.row, p.lane, blocks) : p.row * (uint64_t)blocks + p.lane);
+}
+KILN_INLINE uint32_t kiln_codes_held_step(const kiln_codes_args *args, uint32_t threads) {
+    return args->swizzled ? threads / 4 * 512 : threads;
+}
+
+/* Writes a row of scales alone, beyond the last of the tensor. */
+KILN_INLINE void kiln_codes_held_fill(const kiln_codes_args *args, kiln_codes_place p) {
+    uint8_t *scales = kiln_codes_held_scales(args, p);
+    const uint32_t step = kiln_codes_held_step(args, p.lanes);
+    KILN_LOOP
+    for (uint32_t block = p.lane; block < (uint32_t)args->scale_cols; block += p.lanes, scales += step)
+        *scales = 0;
+}
+
 /* Writes a thread's COUNT blocks of a row in NVFP4, of which the first `own` blocks are the row's: zeros, or NaN in a
  * row of NaN, are what values may have beyond them. The values are lost. */
 template <int COUNT>
 KILN_INLINE void kiln_codes_held_put(const kiln_codes_args *args, kiln_codes_place p, uint32_t own,
                                      float (*values)[KILN_NVFP4_BLOCK], kiln_codes_held_exchange *exchange) {
     const uint32_t threads = p.lanes, blocks = (uint32_t)args->scale_cols;
-    uint8_t *scales = (uint8_t *)args->scales +
-                      (args->swizzled ? kiln_nvfp4_swizzled(p.row, p.lane, blocks) : p.row * (uint64_t)blocks + p.lane);
-    const uint32_t step = args->swizzled ? threads / 4 * 512 : threads;
-    if (!p.inside) { /* a row of scales alone */
-        KILN_LOOP
-        for (uint32_t block = p.lane; block < blocks; block += threads, scales += step)
-            *scales = 0;
-        return;
-    }
+    uint8_t *scales = kiln_codes_held_scales(args, p);
+    const uint32_t step = kiln_codes_held_step(args, threads);
     float greatest[COUNT], of_row = 0.0f;
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++)

@@ -71,7 +71,11 @@ KILN_ENTRY(rmsnorm_nvfp4_held, kiln_rmsnorm_codes_args) {
     const uint32_t threads = blockDim.x;
     const kiln_codes_place p = kiln_codes_place_of_held(out, threads);
     if (p.beyond) return;
-    const uint32_t blocks = p.inside ? (uint32_t)out->shape.cols / KILN_NVFP4_BLOCK : 0;
+    if (!p.inside) {
+        kiln_codes_held_fill(out, p);
+        return;
+    }
+    const uint32_t blocks = (uint32_t)out->shape.cols / KILN_NVFP4_BLOCK;
     kiln_codes_held_block held[HELD_BLOCKS];
     float values[HELD_BLOCKS][KILN_NVFP4_BLOCK], others[KILN_NVFP4_BLOCK];
     const kiln_element *x = (const kiln_element *)args.x + p.row * (uint64_t)args.x_stride;

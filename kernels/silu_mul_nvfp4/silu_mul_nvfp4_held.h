@@ -72,7 +72,11 @@ KILN_ENTRY(silu_mul_nvfp4_held, kiln_silu_mul_codes_args) {
     const uint32_t threads = blockDim.x;
     const kiln_codes_place p = kiln_codes_place_of_held(out, threads);
     if (p.beyond) return;
-    const uint32_t blocks = p.inside ? (uint32_t)out->shape.cols / KILN_NVFP4_BLOCK : 0;
+    if (!p.inside) {
+        kiln_codes_held_fill(out, p);
+        return;
+    }
+    const uint32_t blocks = (uint32_t)out->shape.cols / KILN_NVFP4_BLOCK;
     kiln_codes_held_cursor gate =
         kiln_codes_held_begin((const kiln_element *)args.gate + p.row * (uint64_t)args.gate_stride, p, blocks);
     kiln_codes_held_cursor up =
