@@ -16,7 +16,7 @@
 #endif
 
 enum {
-    LIKELY_GROUPS = 400 /* at most, for top-p alone */
+    LIKELY_GROUPS = 128 /* at most, for top-p alone */
 };
 
 /* A thread has LOADS vectors at a time, of which each is in a group of its own, and 1 << rounds_log2 such rounds in the
@@ -95,7 +95,7 @@ KILN_INLINE uint32_t take_groups(const team_row *r) {
     float greatest = -KILN_INFINITY;
     uint32_t first = own_share(r) * r->place.each + lane(),
              last = lesser(first - lane() + r->place.each, r->place.vectors);
-    uint32_t own = first < last ? (last - first + KILN_SUBGROUP - 1) / KILN_SUBGROUP : 0, single = single_col(r);
+    uint32_t own = first < last ? (last - first + KILN_SUBGROUP - 1) / KILN_SUBGROUP : 0, single = r->single;
     KILN_LOOP
     for (uint32_t group = 0; group < r->groups; group += LOADS) {
         KILN_UNROLL
@@ -160,7 +160,7 @@ KILN_INLINE uint32_t group_bound(const team_row *r, uint32_t greatest, uint32_t 
             shared->through = before;
         }
         bool enough = is_enough(all, wanted, need);
-        if (!enough && kiln_thread() == 0) shared->found = shared->through = 0;
+        if (!enough && anew(kiln_thread()) == 0) shared->found = shared->through = 0;
         shared->counts[kiln_thread()] = 0;
         kiln_barrier();
         if (shift == 0 && enough) return ((greatest >> 16) - base - shared->found) << 16;
@@ -171,20 +171,6 @@ KILN_INLINE uint32_t group_bound(const team_row *r, uint32_t greatest, uint32_t 
         need = 0;
         kiln_barrier(); /* what was found has been read by all */
     }
-}
-
-/* A vector of the element at a column and of nothing else; without it if the column is beyond the last. */
-KILN_INLINE kiln_vector single_vector(const team_row *r, uint32_t col) {
-    kiln_vector vector;
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR_BYTES / 4; i++)
-        vector.words[i] =
-            sizeof(kiln_element) == 4 ? KILN_ELEMENT_NEGATIVE_INFINITY : KILN_ELEMENT_NEGATIVE_INFINITY * 0x10001u;
-    if (col < r->place.cols) {
-        uint32_t element = KILN_GLOBAL(const kiln_element, r->place.x)[col];
-        vector.words[0] = sizeof(kiln_element) == 4 ? element : element | KILN_ELEMENT_NEGATIVE_INFINITY << 16;
-    }
-    return vector;
 }
 
 /* Adds the ranks of a vector's elements, the first of which is in this column, whose keys are not less than `least`: to
@@ -225,7 +211,7 @@ KILN_INLINE uint32_t take_candidates(const team_row *r, uint32_t bound) {
              singles = r->place.cols - r->place.vectors * KILN_VECTOR ? KILN_BLOCK : 0;
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < vectors + singles; i += KILN_BLOCK) {
-        uint32_t col = single_col(r); /* at last */
+        uint32_t col = r->single; /* at last */
         kiln_vector vector = single_vector(r, col);
         if (i < vectors) {
             uint32_t item = shared->list[i >> log2], thread = item % KILN_BLOCK, round = i & ((1u << log2) - 1);
@@ -397,11 +383,12 @@ KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, m
                                uint64_t number) {
     const kiln_element *x = (const kiln_element *)args->x + number * (uint64_t)args->x_stride;
     kiln_row_options options = kiln_options_of(args, number);
-    uint32_t turn = 0;
+    uint32_t turn[2] = {0, 0};
     team_row r = {
-        {x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, team), shared, met, team, team_rank(team), 0, 0, &turn};
+        {x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, team), shared, met, team, team_rank(team), 0, 0, 0, turn};
+    r.single = single_col(&r);
     divide_groups(&r);
-    if (kiln_thread() == 0) {
+    if (anew(kiln_thread()) == 0) {
         shared->place = r.place;
         shared->bits = kiln_sample_bits(args, number);
         shared->listed = shared->count = 0;

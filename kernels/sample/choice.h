@@ -75,6 +75,11 @@ KILN_INLINE float kiln_sample_weight(const kiln_row *row, float value) {
     return row->max == KILN_INFINITY ? infinite : weight;
 }
 
+/* The weight itself. */
+KILN_INLINE uint64_t kiln_sample_units(const kiln_row *row, float value) {
+    return (uint64_t)kiln_sample_weight(row, value);
+}
+
 #ifdef KILN_ROW_FEW
 /* The chosen column, if it is found among few elements; else KILN_NOWHERE. all is what all elements weigh, where only
  * top-p filters. */
@@ -85,9 +90,11 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
 /* The first column such that the elements of a choice up to and including it measure more than `rest`. The whole choice
  * does, and kiln_row_sum has just found how much. */
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest);
-/* The greatest key such that the elements of a choice with that key or a greater one measure at least *need. The whole
- * choice does. What those with greater keys measure is subtracted from *need. */
-KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t *need);
+/* The greatest key such that the elements of a choice with that key or a greater one measure at least as much as a
+ * filter keeps: top-k of ones, top-p of weights. *need is how much of it those with the key itself measure, or 0: all
+ * of them are kept. Returns 0 if the whole choice is kept; *need is 0 then. */
+KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure,
+                                  const kiln_filters *filters, uint64_t *need);
 
 /* A row's own number, or that of all rows. AMD's compiler would itself choose between the addresses, and read by an
  * access to any kind of memory. */
@@ -144,7 +151,7 @@ KILN_INLINE kiln_filters kiln_filters_of(kiln_row *row, kiln_row_options options
     return filters;
 }
 
-/* How much of a measure top-p keeps: from 1 to all of it, which is positive. */
+/* How much of all weights top-p keeps: from 1 to all of them, which is positive. */
 KILN_INLINE uint64_t kiln_sample_need(float top_p, uint64_t all) {
     double enough = (double)top_p * (double)all;
     uint64_t need = (uint64_t)enough;
@@ -155,18 +162,19 @@ KILN_INLINE uint64_t kiln_sample_need(float top_p, uint64_t all) {
 /* The chosen column, from the row's random bits: among few elements if it can be found there, else by sums over the
  * row.
  *
- * Top-k and then top-p shorten the choice to the fewest of its first elements that measure at least `need`: the key of
- * the last of them is found in one step, its column in the next, among the elements with that key. The last step draws.
+ * Top-k and then top-p shorten the choice to the fewest of its first elements that measure at least as much as these
+ * keep: the key of the last of them is found in one step, its column in the next, among the elements with that key,
+ * which weigh the same. The last step draws.
  * The steps are a loop, so that an image has one copy of what they call. */
 KILN_INLINE uint32_t kiln_choose(const kiln_row *row, kiln_filters filters, uint64_t bits) {
     enum { TOP_K, TOP_K_EQUAL, TOP_P, TOP_P_EQUAL, DRAW };
     kiln_choice choice = {filters.least, filters.least ? row->cols : 0, 0xffffffffu};
-    uint64_t need = 0, all = 0;
+    uint64_t need = 0;
     int step = TOP_K;
 #ifdef KILN_ROW_FEW
     bool only_top_p = !filters.top_k && !filters.least;
     if (!only_top_p || filters.top_p != 0.0f) {
-        if (only_top_p) all = kiln_row_sum(row, choice, KILN_WEIGHT);
+        uint64_t all = only_top_p ? kiln_row_sum(row, choice, KILN_WEIGHT) : 0;
         uint32_t col = kiln_row_few(row, filters, all, bits);
         if (col != KILN_NOWHERE) return col;
     }
@@ -174,21 +182,22 @@ KILN_INLINE uint32_t kiln_choose(const kiln_row *row, kiln_filters filters, uint
     KILN_LOOP
     for (; step <= DRAW; step++) {
         bool equal = step == TOP_K_EQUAL || step == TOP_P_EQUAL;
-        kiln_measure measure = step == TOP_K || step == TOP_K_EQUAL ? KILN_COUNT : KILN_WEIGHT;
         if ((step == TOP_K && !filters.top_k) || (step == TOP_P && filters.top_p == 0.0f) || (equal && !need)) continue;
-        all = kiln_row_sum(row, choice, measure);
         if (equal || step == DRAW) {
-            choice.end = kiln_row_find(row, choice, measure, equal ? need - 1 : kiln_scaled(bits, all)) + 1;
+            kiln_measure measure = equal ? KILN_COUNT : KILN_WEIGHT;
+            uint64_t all = kiln_row_sum(row, choice, measure);
+            uint64_t each = step == TOP_P_EQUAL ? kiln_sample_units(row, kiln_order_value(choice.key)) : 1;
+            uint64_t rest = equal ? (need - 1) / each : kiln_scaled(bits, all);
+            choice.end = kiln_row_find(row, choice, measure, rest) + 1;
             choice.most = 0xffffffffu;
             need = 0;
             continue;
         }
-        need = step == TOP_K ? filters.top_k : kiln_sample_need(filters.top_p, all);
-        need = need < all ? need : 0;
-        if (!need) continue;
-        choice.most = kiln_row_key(row, choice, measure, &need);
-        choice.end = choice.most > choice.key ? row->cols : choice.end;
-        choice.key = choice.most;
+        uint32_t key = kiln_row_key(row, choice, step == TOP_K ? KILN_COUNT : KILN_WEIGHT, &filters, &need);
+        if (!key) continue;
+        choice.most = need ? key : 0xffffffffu;
+        choice.end = key > choice.key ? row->cols : choice.end;
+        choice.key = key;
     }
     return choice.end - 1;
 }

@@ -62,7 +62,6 @@ enum {
     GROUPS = KILN_BLOCK_LOG2 > 9 ? 8 : 16, /* of a thread's vectors */
     RANKS = 512,
     RANKS_PAST = AHEAD << 3, /* that draw reads beyond them */
-    VECTORS_OF_UNITS = UNITS_MOST / KILN_VECTOR
 };
 
 /* Where a row is, and how it is divided. */
@@ -77,8 +76,9 @@ typedef struct row_place {
 /* Shared memory of a block. */
 typedef struct exchange {
     union {
-        uint32_t bins[2][BINS];           /* sums, their lower halves and their upper ones */
-        float groups[GROUPS][KILN_BLOCK]; /* the greatest element of each */
+        uint32_t bins[2][BINS + KILN_BLOCK]; /* sums, their lower halves and their upper ones; behind them, for each
+                                              * thread, what is in no bin */
+        float groups[GROUPS][KILN_BLOCK];    /* the greatest element of each */
         struct {
             uint64_t ranks[RANKS + RANKS_PAST]; /* of the candidates */
             uint64_t weights[RANKS + RANKS_PAST];
@@ -91,6 +91,7 @@ typedef struct exchange {
     };
     uint64_t shares[2][SHARES];
     uint64_t subgroups[KILN_SUBGROUPS];
+    uint64_t told[3];
     row_place place;
     uint64_t bits; /* the row's random bits */
     uint64_t through;
@@ -104,7 +105,7 @@ typedef struct exchange {
 typedef struct meeting {
     uint16_t greatest[TEAM_MOST][KILN_BLOCK]; /* the upper halves of the keys of each thread's greatest element */
     uint16_t own[KILN_BLOCK];                 /* those of this block */
-    uint64_t shared[2], gathered;             /* barriers: of the shares, of candidates */
+    uint64_t shared[2], told, gathered;       /* barriers: of the shares, of what is told, of candidates */
 } meeting;
 
 /* A row, and its team. */
@@ -114,8 +115,9 @@ typedef struct team_row {
     exchange *shared;
     meeting *meeting; /* of several blocks */
     uint32_t team, rank;
+    uint32_t single;              /* the column of the single element that the thread has; cols: it has none */
     uint32_t groups, rounds_log2; /* candidates_gpu.h */
-    uint32_t *turn;               /* how often shares have been given: they alternate */
+    uint32_t *turn;               /* how often shares have been given, which alternate, and been told */
 } team_row;
 
 KILN_INLINE void team_sync(uint32_t team) {
@@ -146,6 +148,25 @@ KILN_INLINE void subgroup_sync(void) {
     __builtin_amdgcn_wave_barrier();
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 #endif
+}
+
+/* A number that is the same in all threads of a block, as the compiler of AMD's chips cannot know: it then has one
+ * register for all of them, and branches need none. */
+KILN_INLINE uint32_t uniform(uint32_t number) {
+#if defined(__HIP__)
+    return (uint32_t)__builtin_amdgcn_readfirstlane((int)number);
+#else
+    return number;
+#endif
+}
+
+/* The same number, as the compiler of AMD's chips cannot know: else it keeps what follows from it in registers over the
+ * loop of rows. */
+KILN_INLINE uint32_t anew(uint32_t number) {
+#if defined(__HIP__)
+    __asm__ volatile("" : "+v"(number));
+#endif
+    return number;
 }
 
 KILN_INLINE uint32_t lesser(uint32_t a, uint32_t b) {
@@ -182,9 +203,8 @@ KILN_INLINE uint32_t own_share(const team_row *r) {
     return r->rank * KILN_SUBGROUPS + subgroup();
 }
 
-/* The column of the single element that the thread has; cols: it has none. */
 KILN_INLINE uint32_t single_col(const team_row *r) {
-    uint32_t share = own_share(r), thread = lane();
+    uint32_t share = anew(own_share(r)), thread = lane();
     uint32_t end = vector_col(r, r->place.vectors), col = r->place.cols;
     if (share == 0 && thread < r->place.head) col = thread;
     if (share == r->team * KILN_SUBGROUPS - 1 && thread < r->place.cols - end) col = end + thread;
@@ -242,7 +262,7 @@ KILN_INLINE uint32_t find_share(exchange *shared, const uint64_t *values, uint32
         shared->found = i;
         shared->through = before + values[i];
     }
-    if (rest >= all && kiln_thread() == 0) {
+    if (rest >= all && anew(kiln_thread()) == 0) {
         shared->found = count;
         shared->through = all;
     }
@@ -254,7 +274,7 @@ KILN_INLINE uint32_t find_share(exchange *shared, const uint64_t *values, uint32
 /* Gives all blocks of the team a value of each subgroup. Returns them, which stay until the next call but one. What the
  * block wrote to its own memory before is seen by all its threads. more: bytes that each block is sent besides. */
 KILN_INLINE const uint64_t *team_share(const team_row *r, uint64_t value, uint32_t more) {
-    uint32_t share = own_share(r), turn = (*r->turn)++;
+    uint32_t share = own_share(r), turn = r->turn[0]++;
     uint64_t *shares = r->shared->shares[turn % 2];
     if (r->team == 1) {
         if (lane() == 0) shares[share] = value;
@@ -269,6 +289,28 @@ KILN_INLINE const uint64_t *team_share(const team_row *r, uint64_t value, uint32
     return shares;
 }
 
+/* Gives all blocks of the team three values of the thread that is `mine`. Returns them, which stay until the next call
+ * but with team_share in between. */
+KILN_INLINE const uint64_t *team_tell(const team_row *r, bool mine, const uint64_t values[3]) {
+    uint32_t turn = r->turn[1]++;
+    uint64_t *told = r->shared->told;
+    if (r->team > 1 && kiln_thread() == 0) KILN_TEAM_EXPECT(&r->meeting->told, (uint32_t)sizeof r->shared->told);
+    if (mine) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 3; i++) {
+            if (r->team == 1) told[i] = values[i];
+            KILN_LOOP
+            for (uint32_t rank = 0; r->team > 1 && rank < r->team; rank++)
+                KILN_TEAM_SEND(&told[i], rank, &r->meeting->told, values[i]);
+        }
+    }
+    if (r->team == 1)
+        kiln_barrier();
+    else
+        KILN_TEAM_WAIT(&r->meeting->told, turn % 2);
+    return told;
+}
+
 KILN_INLINE uint32_t subgroup_greatest(uint32_t value) {
     KILN_UNROLL
     for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2) {
@@ -281,10 +323,11 @@ KILN_INLINE uint32_t subgroup_greatest(uint32_t value) {
 /* The greatest of the values of the team's threads. */
 KILN_INLINE uint32_t team_greatest(const team_row *r, uint32_t value, uint32_t more) {
     const uint64_t *shares = team_share(r, subgroup_greatest(value), more);
+    bool alone = r->team == 1; /* so few are read by each thread */
     KILN_LOOP
-    for (uint32_t i = lane(); i < r->team * KILN_SUBGROUPS; i += KILN_SUBGROUP)
+    for (uint32_t i = alone ? 0 : lane(); i < r->team * KILN_SUBGROUPS; i += alone ? 1 : KILN_SUBGROUP)
         value = shares[i] > value ? (uint32_t)shares[i] : value;
-    return subgroup_greatest(value);
+    return alone ? value : subgroup_greatest(value);
 }
 
 KILN_INLINE uint64_t subgroup_sum(uint64_t value) {
@@ -294,191 +337,304 @@ KILN_INLINE uint64_t subgroup_sum(uint64_t value) {
     return value;
 }
 
-/* The sum of the values of the team's threads. */
-KILN_INLINE uint64_t team_sum(const team_row *r, uint64_t value) {
-    const uint64_t *shares = team_share(r, subgroup_sum(value), 0);
+/* The sum of the first shares. */
+KILN_INLINE uint64_t sum_shares(const team_row *r, const uint64_t *shares, uint32_t count) {
+    bool alone = r->team == 1;
     uint64_t sum = 0;
     KILN_LOOP
-    for (uint32_t i = lane(); i < r->team * KILN_SUBGROUPS; i += KILN_SUBGROUP)
-        sum += shares[i];
-    return subgroup_sum(sum);
+    for (uint32_t i = alone ? 0 : lane(); i < r->team * KILN_SUBGROUPS; i += alone ? 1 : KILN_SUBGROUP)
+        sum += i < count ? shares[i] : 0;
+    return alone ? sum : subgroup_sum(sum);
+}
+
+/* The sum of the values of the team's threads. */
+KILN_INLINE uint64_t team_sum(const team_row *r, uint64_t value) {
+    return sum_shares(r, team_share(r, subgroup_sum(value), 0), r->team * KILN_SUBGROUPS);
 }
 
 /* ---- Passes over the row ---- */
 
-/* How a choice is measured: a choice in numbers instead of keys, and what the factor and the addend make of a weight.
- */
+/* A vector of the element at a column and of nothing else; without it if the column is beyond the last. */
+KILN_INLINE kiln_vector single_vector(const team_row *r, uint32_t col) {
+    kiln_vector vector;
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR_BYTES / 4; i++)
+        vector.words[i] =
+            sizeof(kiln_element) == 4 ? KILN_ELEMENT_NEGATIVE_INFINITY : KILN_ELEMENT_NEGATIVE_INFINITY * 0x10001u;
+    if (col < r->place.cols) {
+        uint32_t element = KILN_GLOBAL(const kiln_element, r->place.x)[col];
+        vector.words[0] = sizeof(kiln_element) == 4 ? element : element | KILN_ELEMENT_NEGATIVE_INFINITY << 16;
+    }
+    return vector;
+}
+
+/* How a choice is measured: in numbers instead of keys. It has those above `least` up to `most`, and those equal to
+ * `least` before `end`. */
 typedef struct row_measure {
     kiln_row row;
     float least, most;
     uint32_t end;
-    float factor, addend;
+    uint32_t counts; /* non-zero: ones, also where infinite elements alone weigh anything; else weights */
+    uint32_t whole;  /* non-zero: all elements are chosen */
 } row_measure;
 
 KILN_INLINE row_measure measure_of(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
-    row_measure m = {*row, -KILN_INFINITY, KILN_INFINITY, choice.end, 1.0f, 0.0f};
+    bool infinite = measure == KILN_WEIGHT && row->max == KILN_INFINITY;
+    row_measure m = {*row, -KILN_INFINITY, KILN_INFINITY, choice.end, 0, 0};
+    m.counts = uniform(infinite || measure == KILN_COUNT);
+    m.whole = uniform(!m.counts && choice.key == 0 && choice.most == 0xffffffffu);
     if (choice.key) m.least = kiln_order_value(choice.key);
     if (choice.most != 0xffffffffu) m.most = kiln_order_value(choice.most);
-    if (measure == KILN_COUNT) m.factor = 0.0f, m.addend = 1.0f;
+    if (infinite && m.least < KILN_INFINITY) m.least = 0x1.fffffep127f;
     return m;
 }
 
-/* What an element contributes. Without branches, so that the weights of several are computed at once. */
-KILN_INLINE uint64_t contribution(const row_measure *m, float value, uint32_t col) {
-    float weight = kiln_sample_weight(&m->row, value) * m->factor + m->addend;
-    bool chosen = (value > m->least && value <= m->most) || (value == m->least && col < m->end);
-    return (uint64_t)(chosen ? weight : 0.0f);
+/* Without branches, so that the weights of several elements are computed at once. */
+KILN_INLINE bool is_chosen(const row_measure *m, float value, uint32_t col) {
+    bool above = value > m->least, enough = value <= m->most, equal = value == m->least, early = col < m->end;
+    return (above & enough) | (equal & early);
 }
 
-/* The contributions of a vector of the thread's share, and of its single element, with the bins that they go to where
- * bins are counted, else in one sum. */
-typedef struct row_pass {
-    row_measure measure;
-    bool binned;
-    uint32_t greatest, shift; /* of the keys: kiln_row_key */
-    uint64_t sum;
-} row_pass;
-
-/* Adds to a bin. */
-KILN_INLINE void bin_add(exchange *shared, uint32_t bin, uint64_t value) {
-    uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
-    high += kiln_shared_add(&shared->bins[0][bin], low) > ~low ? 1 : 0;
-    if (high) kiln_shared_add(&shared->bins[1][bin], high);
+KILN_INLINE uint64_t weight_of(const kiln_row *row, float value) {
+    units one = {0, 0};
+    units_add(&one, row, value);
+    return units_sum(one);
 }
 
-KILN_INLINE void pass_element(row_pass *pass, exchange *shared, float value, uint32_t col) {
-    uint64_t own = contribution(&pass->measure, value, col);
-    pass->sum += own;
-    if (!pass->binned) return;
-    uint32_t key = kiln_sample_key(value) >> KEY_LOW, bin = (pass->greatest - key) >> pass->shift;
-    if (key <= pass->greatest && bin < BINS && own) bin_add(shared, bin, own);
+/* The vectors of a thread's share. */
+typedef struct row_walk {
+    uint32_t first, last;
+} row_walk;
+
+KILN_INLINE row_walk walk_of(const team_row *r) {
+    uint32_t begin = own_share(r) * r->place.each;
+    row_walk walk = {begin + lane(), lesser(begin + r->place.each, r->place.vectors)};
+    return walk;
 }
 
-/* A pass over the share of the thread's subgroup. */
-KILN_INLINE void pass_share(const team_row *r, row_pass *pass) {
-    uint32_t first = own_share(r) * r->place.each + lane();
-    uint32_t last = lesser(first - lane() + r->place.each, r->place.vectors), single = single_col(r);
-    KILN_LOOP
-    for (uint32_t at = first; at < last; at += AHEAD * KILN_SUBGROUP) {
-        kiln_vector vectors[AHEAD];
-        KILN_UNROLL
-        for (uint32_t k = 0; k < AHEAD; k++)
-            vectors[k] = vector_at(r, lesser(at + k * KILN_SUBGROUP, last - 1));
-        KILN_LOOP
-        for (uint32_t k = 0, vector = at; k < AHEAD && vector < last; k++, vector += KILN_SUBGROUP) {
-            KILN_LOOP
-            for (uint32_t quad = 0; quad < KILN_QUADS; quad++) {
-                float values[4];
-                kiln_quad_take(&vectors[0], values);
-                KILN_UNROLL
-                for (uint32_t i = 0; i < 4; i++)
-                    pass_element(pass, r->shared, values[i], vector_col(r, vector) + quad * 4 + i);
-            }
-            KILN_UNROLL
-            for (uint32_t i = 1; i < AHEAD; i++)
-                vectors[i - 1] = vectors[i];
-        }
-    }
-    if (single < r->place.cols) pass_element(pass, r->shared, value_at(r, single), single);
-}
-
-/* What the share of the thread's subgroup weighs, all of it: the sum that every row without filters takes, so the next
- * vector is asked for before this one is used. */
-KILN_INLINE uint64_t weigh_share(const team_row *r) {
-    uint32_t first = own_share(r) * r->place.each + lane();
-    uint32_t last = lesser(first - lane() + r->place.each, r->place.vectors), single = single_col(r);
+/* The measure of the share of the thread's subgroup. The next vector is asked for before one is used. */
+KILN_INLINE uint64_t sum_share(const team_row *r, const row_measure *m) {
+    const row_walk walk = walk_of(r);
     uint64_t sum = 0;
     kiln_vector next = {{0}};
-    if (first < last) next = vector_at(r, first);
+    if (walk.first < walk.last) next = vector_at(r, walk.first);
     KILN_LOOP
-    for (uint32_t vector = first; vector < last;) {
+    for (uint32_t vector = walk.first; vector < walk.last; vector += KILN_SUBGROUP) {
+        uint32_t col = vector_col(r, vector);
+        float values[KILN_VECTOR];
         units some = {0, 0};
-        KILN_LOOP
-        for (uint32_t end = lesser(vector + VECTORS_OF_UNITS * KILN_SUBGROUP, last); vector < end;) {
-            float values[KILN_VECTOR];
-            kiln_vector_values(values, next);
-            vector += KILN_SUBGROUP;
-            next = vector_at(r, lesser(vector, last - 1));
+        kiln_vector_values(values, next);
+        next = vector_at(r, lesser(vector + KILN_SUBGROUP, walk.last - 1));
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_VECTOR; i++) {
+            bool chosen = m->whole || is_chosen(m, values[i], col + i);
+            some.low += chosen ? 1 : 0;
+            values[i] = chosen ? values[i] : -KILN_INFINITY;
+        }
+        if (!m->counts) {
+            some.low = 0;
             KILN_UNROLL
             for (uint32_t i = 0; i < KILN_VECTOR; i++)
-                units_add(&some, &r->row, values[i]);
+                units_add(&some, &m->row, values[i]);
         }
         sum += units_sum(some);
     }
-    if (single < r->place.cols) {
-        units one = {0, 0};
-        units_add(&one, &r->row, value_at(r, single));
-        sum += units_sum(one);
+    if (r->single < r->place.cols) {
+        float value = value_at(r, r->single);
+        bool chosen = is_chosen(m, value, r->single);
+        uint64_t one = chosen ? 1 : 0;
+        sum += m->counts ? one : weight_of(&m->row, chosen ? value : -KILN_INFINITY);
     }
     return sum;
 }
 
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
     const team_row *r = (const team_row *)(const void *)row;
-    row_pass pass = {measure_of(row, choice, measure), false, 0, 0, 0};
-    bool whole = choice.key == 0 && choice.most == 0xffffffffu && row->max < KILN_INFINITY;
-    if (whole && measure == KILN_WEIGHT)
-        pass.sum = weigh_share(r);
+    const row_measure m = measure_of(row, choice, measure);
+    return team_sum(r, sum_share(r, &m));
+}
+
+/* ---- Where a choice ends ---- */
+
+/* Keys here are without the bits that follow from the others. */
+KILN_INLINE uint32_t short_key(float value) {
+    return kiln_sample_key(value) >> KEY_LOW;
+}
+
+KILN_INLINE uint32_t whole_key(uint32_t key) {
+    return key << KEY_LOW | (key << KEY_LOW >> 31 ? 0 : (1u << KEY_LOW) - 1);
+}
+
+/* Which elements a bin has: at first those whose exponents are in an interval, all of the lowest in the last bin; then
+ * those whose keys are in one, from `greatest` down. Numbers from `least` to `most` are in the bins. */
+typedef struct row_bins {
+    uint32_t greatest, shift;
+    float least, most;
+} row_bins;
+
+enum { BY_EXPONENT = 32 };
+
+KILN_INLINE uint32_t exponent_bin(const kiln_row *row, float value) {
+    const float each = BINS / 32;                                                   /* of e */
+    float distance = kiln_fast_max(kiln_sample_exponent(row, value) * -each, 0.0f); /* NaN: infinite ones */
+    return distance < BINS - 1 ? (uint32_t)distance : BINS - 1;
+}
+
+/* Adds to a bin, or to what is none of them. */
+KILN_INLINE void bin_add(exchange *shared, uint32_t bin, uint64_t value) {
+    uint32_t low = (uint32_t)value, high = (uint32_t)(value >> 32);
+    high += kiln_shared_add(&shared->bins[0][bin], low) > ~low ? 1 : 0;
+    kiln_shared_add(&shared->bins[1][bin], high);
+}
+
+/* The bin of an element; BINS or more: none. */
+KILN_INLINE uint32_t bin_of(const row_measure *m, row_bins bins, float value, uint32_t col) {
+    uint32_t bin = (bins.greatest - short_key(value)) >> bins.shift % BY_EXPONENT;
+    bool in = is_chosen(m, value, col);
+    if (bins.shift == BY_EXPONENT)
+        bin = exponent_bin(&m->row, value);
     else
-        pass_share(r, &pass);
-    return team_sum(r, pass.sum);
+        in &= (value >= bins.least) & (value <= bins.most);
+    return in ? bin : BINS + kiln_thread();
+}
+
+/* Measures the elements of a vector in bins. */
+KILN_INLINE void bin_vector(exchange *shared, const row_measure *m, row_bins bins, kiln_vector vector, uint32_t col) {
+    KILN_LOOP
+    for (uint32_t quad = 0; quad < KILN_QUADS; quad++, col += 4) {
+        float values[4];
+        uint32_t places[4], least = BINS;
+        kiln_quad_take(&vector, values);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 4; i++) {
+            places[i] = bin_of(m, bins, values[i], col + i);
+            least = lesser(places[i], least);
+        }
+        if (least == BINS) continue;
+        if (m->counts) {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < 4; i++)
+                kiln_shared_add(&shared->bins[0][places[i]], 1);
+            continue;
+        }
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            bin_add(shared, places[i], weight_of(&m->row, values[i]));
+    }
+}
+
+/* Measures the share of the thread's subgroup in bins. */
+KILN_INLINE void bin_share(const team_row *r, const row_measure *m, row_bins bins) {
+    const row_walk walk = walk_of(r);
+    kiln_vector next = {{0}};
+    if (walk.first < walk.last) next = vector_at(r, walk.first);
+    KILN_LOOP
+    for (uint32_t vector = walk.first; vector < walk.last; vector += KILN_SUBGROUP) {
+        uint32_t col = vector_col(r, vector);
+        kiln_vector now = next;
+        next = vector_at(r, lesser(vector + KILN_SUBGROUP, walk.last - 1));
+        bin_vector(r->shared, m, bins, now, col);
+    }
+    if (r->single < r->place.cols) {
+        float value = value_at(r, r->single);
+        bin_add(r->shared, bin_of(m, bins, value, r->single), m->counts ? 1 : weight_of(&m->row, value));
+    }
 }
 
 /* The sum of a bin in all blocks of the team. */
 KILN_INLINE uint64_t bin_sum(const team_row *r, uint32_t bin) {
     uint64_t sum = 0;
-    KILN_LOOP
-    for (uint32_t rank = 0; rank < r->team; rank++)
+    KILN_UNROLL
+    for (uint32_t rank = 0; rank < TEAM_MOST; rank++) {
+        if (rank >= r->team) continue;
         sum += KILN_TEAM_SHARED(&r->shared->bins[0][bin], rank)[0] +
                ((uint64_t)KILN_TEAM_SHARED(&r->shared->bins[1][bin], rank)[0] << 32);
+    }
     return sum;
 }
 
-/* Bin by bin, of the keys below the greatest: at first those of the 2048 greatest numbers of bf16, among which the key
- * is most often, then those of all that are below them, and then those of the bin that it is in, until a bin has one
- * number's key. Here keys are without the bits that follow from the others. */
-KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t *need) {
+/* The least key in bins up to this one, by exponent. */
+KILN_INLINE uint32_t least_in_bin(const kiln_row *row, uint32_t greatest, uint32_t bin) {
+    uint32_t below = 0; /* some key that is in a greater bin, or no number's */
+    KILN_LOOP
+    while (greatest - below > 1) {
+        uint32_t middle = below + (greatest - below) / 2;
+        bool in = exponent_bin(row, kiln_order_value(whole_key(middle))) <= bin;
+        greatest = in ? middle : greatest;
+        below = in ? below : middle;
+    }
+    return greatest;
+}
+
+/* The bins that divide this one. Even and odd threads look for its two ends. */
+KILN_INLINE row_bins divide_bin(const kiln_row *row, row_bins bins, uint32_t bin) {
+    uint32_t span = 1u << bins.shift % BY_EXPONENT;
+    if (bins.shift == BY_EXPONENT) {
+        uint32_t odd = lane() % 2, own = least_in_bin(row, bins.greatest, bin - (bin ? odd : 0));
+        uint32_t other = kiln_bits(kiln_shuffle_xor(kiln_float(own), 1));
+        uint32_t least = odd ? other : own, above = odd ? own : other;
+        bins.greatest = bin ? above - 1 : bins.greatest;
+        span = bins.greatest - least + 1;
+    } else {
+        bins.greatest -= bin << bins.shift;
+    }
+    bins.most = kiln_order_value(whole_key(bins.greatest));
+    bins.least = kiln_order_value(whole_key(bins.greatest - span + 1));
+    bins.shift = 0;
+    KILN_LOOP
+    while (span > (uint32_t)BINS << bins.shift)
+        bins.shift++;
+    bins.shift = uniform(bins.shift);
+    return bins;
+}
+
+/* Bin by bin, of exponents, since those that weigh anything are in few of them: then of the keys of the bin that the
+ * key is in, until a bin has one number's key. Each block of a team sums some of the bins. */
+KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure,
+                                  const kiln_filters *filters, uint64_t *need) {
     const team_row *r = (const team_row *)(const void *)row;
-    row_pass pass = {measure_of(row, choice, measure), true, 0, 0, 0};
+    const row_measure m = measure_of(row, choice, measure);
     exchange *shared = r->shared;
-    enum { EACH = BINS / KILN_BLOCK, WHOLE = 32 - KEY_LOW };
-    uint32_t greatest = kiln_order_key(row->max) >> KEY_LOW, shift = 16 - (KEY_LOW < 16 ? KEY_LOW : 16);
-    uint32_t first = kiln_thread() * EACH;
-    kiln_barrier(); /* what the bins take the place of has been read by all */
+    row_bins bins = {kiln_order_key(row->max) >> KEY_LOW, BY_EXPONENT, 0.0f, 0.0f};
+    uint32_t each = BINS / (KILN_BLOCK * r->team), first = (r->rank * KILN_BLOCK + kiln_thread()) * each;
     KILN_LOOP
     for (;;) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < EACH; i++)
-            shared->bins[0][first + i] = shared->bins[1][first + i] = 0;
-        kiln_barrier();
-        pass.greatest = greatest;
-        pass.shift = shift;
-        pass_share(r, &pass);
-        team_sync(r->team);
-        uint64_t sum = 0, all;
+        kiln_barrier(); /* what the bins take the place of has been read by all */
         KILN_LOOP
-        for (uint32_t i = first; i < first + EACH; i++)
-            sum += bin_sum(r, i);
-        uint64_t before = sum_before(shared, sum, &all);
-        if (before < *need && *need <= before + sum) {
-            uint32_t bin = first;
-            KILN_LOOP
-            for (; before + bin_sum(r, bin) < *need; bin++)
-                before += bin_sum(r, bin);
-            shared->found = bin;
-            shared->through = before;
-        }
-        if (*need > all && kiln_thread() == 0) {
-            shared->found = BINS;
-            shared->through = all;
-        }
+        for (uint32_t i = kiln_thread(); i < BINS + KILN_BLOCK; i += KILN_BLOCK)
+            shared->bins[0][i] = shared->bins[1][i] = 0;
+        kiln_barrier();
+        bin_share(r, &m, bins);
         team_sync(r->team);
-        *need -= shared->through;
-        greatest -= shared->found << shift;
-        if (shared->found < BINS && !shift) break;
-        shift = shared->found == BINS ? WHOLE - BINS_LOG2 : shift < BINS_LOG2 ? 0 : shift - BINS_LOG2;
+        uint64_t sum = 0, part;
+        KILN_LOOP
+        for (uint32_t i = 0; i < each; i++)
+            sum += bin_sum(r, first + i);
+        uint64_t before = subgroup_before(sum, &part);
+        const uint64_t *shares = team_share(r, part, 0);
+        before += sum_shares(r, shares, own_share(r));
+        uint64_t all = sum_shares(r, shares, r->team * KILN_SUBGROUPS);
+        if (bins.shift == BY_EXPONENT) {
+            *need = measure == KILN_COUNT ? filters->top_k : kiln_sample_need(filters->top_p, all);
+            if (uniform(*need >= all)) return *need = 0;
+        }
+        bool mine = before < *need && *need <= before + sum;
+        uint64_t found[3] = {first, before, sum};
+        if (mine && each > 1) {
+            KILN_LOOP
+            while (found[1] + (found[2] = bin_sum(r, (uint32_t)found[0])) < *need) {
+                found[1] += found[2];
+                found[0]++;
+            }
+        }
+        const uint64_t *told = team_tell(r, mine, found);
+        *need -= told[1];
+        if (!bins.shift) {
+            if (*need == told[2]) *need = 0;
+            return whole_key(bins.greatest - (uint32_t)told[0]);
+        }
+        bins = divide_bin(row, bins, (uint32_t)told[0]);
     }
-    return greatest << KEY_LOW | (greatest << KEY_LOW >> 31 ? 0 : (1u << KEY_LOW) - 1);
 }
 
 /* The share that the step's sum is in is divided among the subgroups, which read adjacent elements, until it has few
@@ -488,7 +644,7 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
     const row_measure m = measure_of(row, choice, measure);
     exchange *shared = r->shared;
     uint32_t begin = 0, end = r->place.cols, each = 0, count = r->team * KILN_SUBGROUPS;
-    const uint64_t *values = shared->shares[(*r->turn - 1) % 2];
+    const uint64_t *values = shared->shares[(r->turn[0] - 1) % 2];
     KILN_LOOP
     for (;;) {
         uint64_t through;
@@ -511,8 +667,9 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
                 elements[i] = value_at(r, lesser(col + i * step, r->place.cols - 1));
             KILN_UNROLL
             for (uint32_t i = 0; i < AHEAD; i++) {
-                uint64_t part = contribution(&m, elements[i], col + i * step);
-                sum += col + i * step < last ? part : 0;
+                bool chosen = col + i * step < last && is_chosen(&m, elements[i], col + i * step);
+                uint64_t one = chosen ? 1 : 0;
+                sum += m.counts ? one : weight_of(&m.row, chosen ? elements[i] : -KILN_INFINITY);
             }
         }
         if (many) sum = subgroup_sum(sum);

@@ -1,7 +1,8 @@
 /* sample on the CPU, and its definition: see choice.h.
  *
- * Where top-k or top-p ends is found in six readings of the row: three for the key of the last element, one for each of
- * its digits, and three more. The weights are computed again in each.
+ * Where top-k or top-p ends is found in up to six readings of the row: one for how much there is, three for the key of
+ * the last element, one for each of its digits, and two for its column. The weights are computed again in each but the
+ * last two.
  *
  * Floor: one read of the row at memory bandwidth, and about 6 more readings from a cache for each of top-k and top-p.
  * Test: build/tests/ops/sample_test. Bench: build/kiln bench sample --device cpu */
@@ -98,11 +99,18 @@ KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_
 
 /* Digit by digit, the highest first: the measures of the elements that agree in the digits so far are summed for each
  * value of their next digit, and these sums are added from the greatest digit on until they suffice. */
-KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t *need) {
+KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_measure measure,
+                                  const kiln_filters *filters, uint64_t *need) {
     sample_scratch *scratch = scratch_of(row);
     row_tile *tile = &scratch->tile;
+    uint64_t all = kiln_row_sum(row, choice, measure);
     uint32_t key = 0;
     size_t count;
+    *need = measure == KILN_COUNT ? filters->top_k : kiln_sample_need(filters->top_p, all);
+    if (*need >= all) {
+        *need = 0;
+        return 0;
+    }
     for (unsigned left = 32, bits; left > 0; left -= bits) {
         bits = left % DIGIT_BITS ? left % DIGIT_BITS : DIGIT_BITS;
         unsigned shift = left - bits;
@@ -117,6 +125,7 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
         for (; scratch->sums[digit] < *need; digit--)
             *need -= scratch->sums[digit];
         key |= digit << shift;
+        if (!shift && scratch->sums[digit] == *need) *need = 0;
     }
     return key;
 }

@@ -46,7 +46,7 @@ KILN_ENTRY(sample, kiln_sample_args) {
         const kiln_sample_args *late = KILN_LATE_ARGS(kiln_sample_args, args);
         int32_t col = sample_row(late, &shared.block, NULL, 1, row_of(late, left));
         late = KILN_LATE_ARGS(kiln_sample_args, args);
-        if (kiln_thread() == 0) {
+        if (anew(kiln_thread()) == 0) {
             late->y[row_of(late, left)] = col;
             left &= left - 1;
         }

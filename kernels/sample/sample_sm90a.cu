@@ -39,6 +39,7 @@ KILN_ENTRY(sample_cluster, kiln_sample_args) {
     if (kiln_thread() == 0) {
         kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.shared[0]), 1);
         kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.shared[1]), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.told), 1);
         kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.gathered), 1);
         kiln_sm90a_fence_mbarrier_init();
     }

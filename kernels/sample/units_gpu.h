@@ -2,7 +2,7 @@
  * element, which takes a multiprocessor as long as 8 to 64 other instructions.
  *
  * A weight of at most 2^40 units is a multiple of 2^17 of them and a rest below that. Each is an integer that a number
- * of f32 holds exactly; the two are summed apart. */
+ * of f32 holds exactly; the two are summed apart, at most 256 of them. */
 #ifndef KILN_KERNELS_SAMPLE_UNITS_GPU_H
 #define KILN_KERNELS_SAMPLE_UNITS_GPU_H
 
@@ -13,8 +13,6 @@ typedef struct units {
     uint32_t high; /* of 2^17 */
     uint32_t low;
 } units;
-
-enum { UNITS_MOST = 256 }; /* weights whose sums fit */
 
 /* Adds the weight of a number, 0 for NaN. The row has no infinite elements. */
 KILN_INLINE void units_add(units *sum, const kiln_row *row, float value) {
