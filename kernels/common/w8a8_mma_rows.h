@@ -2,7 +2,13 @@
  * rows of a and b are 16-byte aligned and k is a multiple of 16. A block does 16 or 32 columns of d; its 8 warps share
  * k and add up their sums in shared memory. Rows of b are the first factor of mma.sync and those of a the second, and
  * nothing goes through shared memory: a lane's 16 bytes of a row are, with k in another order that is the same for both
- * factors, its part of two fragments. What comes next is on its way while these are multiplied.
+ * factors, its part of two fragments. As soon as a chunk of k has been multiplied, its registers wait for that of the
+ * warp's next step, so that 3 of 4 chunks are on their way at any time; the scales of a block's results are, too, while
+ * it multiplies.
+ *
+ * Floor: one read of b. Not measured. Measured on an H100 (driver 580.159.04, 2026-11-26) before, when the assembler
+ * had moved each load to where its chunk was multiplied, 1 row of e4m3 in us, and what reading b takes at 3 TB/s:
+ * 28672 x 4096 50.0 (39), 4096 x 14336 26.9 (19.5), 6144 x 4096 15.6 (8.4), 4096 x 4096 10.3 (5.6).
  *
  * The includer defines, after the portable kernels, `unit`:
  *   sums                       int32_t or float: what mma adds in
@@ -13,6 +19,7 @@
 #define KILN_KERNELS_COMMON_W8A8_MMA_ROWS_H
 
 #include "kernels/arch/sm80_bytes.h"
+#include "kernels/arch/sm80_refill.h"
 #include "kernels/common/w8a8_gpu.h"
 #include "kernels/common/w8a8_sums.h"
 
@@ -22,134 +29,235 @@ enum : uint32_t {
     PER_GROUP = KILN_W8A8_GROUP / CHUNK
 };
 
-/* TILES times 8 rows of a, BLOCKS times 16 of b, and CHUNKS chunks of k at a time: whole groups. A lane has of each 8
- * rows one, and results of rows lane / 4 and lane / 4 + 8 of each 16 of b, and of 2 of each 8 of a. */
+/* TILES times 8 rows of a, BLOCKS times 16 of b, and CHUNKS chunks of k of b under way, a step: whole groups. Those of
+ * a, which a cache has, need not be so far ahead. A lane has of each 8 rows one, and results of rows lane / 4 and
+ * lane / 4 + 8 of each 16 of b, and of 2 of each 8 of a. */
 template <uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS> struct few_rows {
-    enum : uint32_t { COLS = 16 * BLOCKS, STEP = CHUNK * CHUNKS, GROUPS = STEP / KILN_W8A8_GROUP };
-    const uint8_t *a[TILES], *b[2 * BLOCKS];
-    const float *a_scales[2 * TILES], *b_scales[2 * BLOCKS];
-    struct chunks {
-        kiln_vector a[CHUNKS][TILES], b[CHUNKS][2 * BLOCKS];
-        float a_scales[GROUPS][2 * TILES], b_scales[GROUPS][2 * BLOCKS];
+    enum : uint32_t {
+        COLS = 16 * BLOCKS,
+        STEP = CHUNK * CHUNKS,
+        STRIDE = WARPS * STEP, /* from a warp's step to its next */
+        GROUPS = CHUNKS / PER_GROUP,
+        AHEAD = PER_GROUP,                                         /* chunks of a under way */
+        RESULTS = (COLS * TILES * 8 + KILN_BLOCK - 1) / KILN_BLOCK /* of a thread */
     };
-    struct sums { /* of the block's warps, in shared memory: their bits */
+    const uint8_t *a[TILES], *b[2 * BLOCKS]; /* at the lane's own place of the step */
+    uint32_t k;                              /* which this is */
+    uint32_t a_ends[TILES];                  /* where to load no more of a */
+    kiln_vector a_chunks[AHEAD][TILES], b_chunks[CHUNKS][2 * BLOCKS];
+    struct sums { /* of the block's warps, in shared memory: their bits; and the scales of all of k */
         uint32_t of[WARPS][TILES][COLS][8];
+        float a_scales[8 * TILES], b_scales[COLS];
     };
 };
 
-/* Codes from k on, and their groups' scales, if they have any; zeros from `end` on, which is a multiple of a vector. */
+/* Loads chunk c, counted from the step's first. Beyond the end codes of a are 0 and those of b remain, which may be NaN
+ * only where one of their row is. */
 template <uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
-KILN_INLINE void load_chunks(typename few_rows<TILES, BLOCKS, CHUNKS>::chunks *to,
-                             const few_rows<TILES, BLOCKS, CHUNKS> &rows, const kiln_w8a8_args &args, uint32_t k,
-                             uint32_t end) {
+KILN_INLINE void load_b(few_rows<TILES, BLOCKS, CHUNKS> *rows, const kiln_w8a8_args &args, uint32_t c) {
+    const uint32_t at = c / CHUNKS * rows->STRIDE + c % CHUNKS * CHUNK;
+    const bool present = rows->k + at < (uint32_t)args.k;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 2 * BLOCKS; i++)
+#if __CUDA_ARCH__ >= 900 /* its first drivers read PTX 7.4 */
+        kiln_sm80_refill_v4_once(rows->b_chunks[c % CHUNKS][i].words, rows->b[i] + at, present);
+#else
+        kiln_sm80_refill_v4(rows->b_chunks[c % CHUNKS][i].words, rows->b[i] + at, present);
+#endif
+}
+
+template <uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
+KILN_INLINE void load_a(few_rows<TILES, BLOCKS, CHUNKS> *rows, uint32_t c) {
+    const uint32_t at = c / CHUNKS * rows->STRIDE + c % CHUNKS * CHUNK;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < TILES; i++)
+        kiln_sm80_load_v4(rows->a_chunks[c % rows->AHEAD][i].words, rows->a[i] + at, rows->k + at < rows->a_ends[i]);
+}
+
+/* Loads the first step from k on: b, which memory has, before a. */
+template <uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
+KILN_INLINE void begin_rows(few_rows<TILES, BLOCKS, CHUNKS> *rows, const kiln_w8a8_args &args, uint32_t k) {
+    const uint32_t lane = kiln_thread() % 32;
+    rows->k = k + lane % 4 * KILN_VECTOR_BYTES;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 2 * BLOCKS; i++) { /* beyond the last one: that once more, for nothing */
+        const uint32_t col = kiln_tile() * rows->COLS + lane / 4 + 8 * i, last = (uint32_t)args.n - 1;
+        rows->b[i] = args.b + (col < last ? col : last) * (uint64_t)args.b_stride + rows->k;
+    }
     KILN_UNROLL
     for (uint32_t c = 0; c < CHUNKS; c++) {
-        uint32_t at = k + c * CHUNK;
         KILN_UNROLL
         for (uint32_t i = 0; i < 2 * BLOCKS; i++)
-            kiln_sm80_load_v4(to->b[c][i].words, rows.b[i] + at, at < end);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < TILES; i++)
-            kiln_sm80_load_v4(to->a[c][i].words, rows.a[i] + at, at < end);
+            rows->b_chunks[c][i] = {};
+        load_b(rows, args, c);
+    }
+    __syncwarp(); /* keeps assemblers from moving what follows in front of the loads */
+    KILN_UNROLL
+    for (uint32_t i = 0; i < TILES; i++) {
+        const uint32_t row = lane / 4 + 8 * i;
+        rows->a_ends[i] = row < (uint32_t)args.m ? (uint32_t)args.k : 0;
+        rows->a[i] = args.a + row * (uint64_t)args.a_stride + rows->k;
     }
     KILN_UNROLL
-    for (uint32_t g = 0; g < rows.GROUPS; g++) {
-        uint32_t group = k / KILN_W8A8_GROUP + g;
-        bool present = args.grouped && group * KILN_W8A8_GROUP < (uint32_t)args.k;
-        KILN_UNROLL
-        for (uint32_t i = 0; i < 2 * BLOCKS; i++)
-            kiln_sm80_load_f32(&to->b_scales[g][i], rows.b_scales[i] + group * args.b_scales.step, present);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < 2 * TILES; i++)
-            kiln_sm80_load_f32(&to->a_scales[g][i], rows.a_scales[i] + group * args.a_scales.step, present);
+    for (uint32_t c = 0; c < rows->AHEAD; c++)
+        load_a(rows, c);
+}
+
+KILN_INLINE const float *scale_at(const kiln_w8a8_scales &scales, uint64_t row, uint64_t group) {
+    return scales.values + (row >> scales.rows_log2) * (uint64_t)scales.cols + group * scales.step;
+}
+
+/* Asks for the scales of a block's results, if they are of all of k. */
+template <uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
+KILN_INLINE void begin_scales(typename few_rows<TILES, BLOCKS, CHUNKS>::sums *shared, const kiln_w8a8_args &args) {
+#if __CUDA_ARCH__ >= 800
+    const uint32_t cols = 16 * BLOCKS, thread = kiln_thread();
+    const uint64_t col = (uint64_t)kiln_tile() * cols + thread, row = thread - cols;
+    if (!args.grouped && thread < cols && col < (uint64_t)args.n)
+        kiln_sm80_cp_async_4(kiln_sm80_shared(&shared->b_scales[thread]), scale_at(args.b_scales, col, 0), 4);
+    if (!args.grouped && thread >= cols && row < (uint64_t)args.m)
+        kiln_sm80_cp_async_4(kiln_sm80_shared(&shared->a_scales[row]), scale_at(args.a_scales, row, 0), 4);
+    kiln_sm80_cp_async_commit();
+#endif
+}
+
+/* A result's. */
+template <uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
+KILN_INLINE float scale_of(const typename few_rows<TILES, BLOCKS, CHUNKS>::sums &shared, const kiln_w8a8_args &args,
+                           uint32_t row, uint32_t col) {
+#if __CUDA_ARCH__ >= 800
+    return shared.a_scales[row] * shared.b_scales[col];
+#else
+    return kiln_w8a8_scale(&args.a_scales, row, 0) *
+           kiln_w8a8_scale(&args.b_scales, (uint64_t)kiln_tile() * (16 * BLOCKS) + col, 0);
+#endif
+}
+
+/* The numbers of a group's scales, which 32 bits hold unless b has 512 GiB: of a lane's results those of all rows of a,
+ * and that of one row of b, which it shares with its neighbours. */
+template <uint32_t TILES> struct row_scales {
+    uint32_t a_first[2 * TILES], b_first;
+    float a[2 * TILES], b;
+};
+
+template <uint32_t TILES, uint32_t BLOCKS>
+KILN_INLINE void find_scales(row_scales<TILES> *scales, const kiln_w8a8_args &args) {
+    const uint32_t lane = kiln_thread() % 32;
+    const uint64_t col = (uint64_t)kiln_tile() * (16 * BLOCKS) + lane / 4 + lane % (2 * BLOCKS) * 8;
+    const uint64_t last_row = (uint64_t)args.m - 1, last_col = (uint64_t)args.n - 1;
+    scales->b_first =
+        (uint32_t)((col < last_col ? col : last_col) >> args.b_scales.rows_log2) * (uint32_t)args.b_scales.cols;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 2 * TILES; i++) {
+        const uint64_t row = i / 2 * 8 + lane % 4 * 2 + i % 2;
+        scales->a_first[i] =
+            (uint32_t)((row < last_row ? row : last_row) >> args.a_scales.rows_log2) * (uint32_t)args.a_scales.cols;
     }
 }
 
-/* Adds the products of a group's chunks. */
-template <class unit, uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
-KILN_INLINE void multiply_group(typename unit::sums (*sums)[TILES][4],
-                                const typename few_rows<TILES, BLOCKS, CHUNKS>::chunks &of, uint32_t group) {
+/* Loads the scales of the group from k on, if that is not beyond the end. */
+template <uint32_t TILES>
+KILN_INLINE void load_scales(row_scales<TILES> *scales, const kiln_w8a8_args &args, uint32_t k) {
+    const uint32_t group = k / KILN_W8A8_GROUP;
+    const bool present = k / CHUNK * CHUNK < (uint32_t)args.k;
+    kiln_sm80_load_f32(&scales->b, args.b_scales.values + (scales->b_first + group * args.b_scales.step), present);
     KILN_UNROLL
-    for (uint32_t c = group * PER_GROUP; c < (group + 1) * PER_GROUP; c++) {
+    for (uint32_t i = 0; i < 2 * TILES; i++)
+        kiln_sm80_load_f32(&scales->a[i], args.a_scales.values + (scales->a_first[i] + group * args.a_scales.step),
+                           present);
+}
+
+/* Adds to the sums the products of a group, with its scales. */
+template <class unit, uint32_t TILES, uint32_t BLOCKS>
+KILN_INLINE void add_scaled(typename unit::sums (*sums)[TILES][4], const typename unit::sums (*products)[TILES][4],
+                            const row_scales<TILES> &scales) {
+    KILN_UNROLL
+    for (uint32_t row = 0; row < 2 * BLOCKS; row++) {
+        const float of_b = __shfl_sync(~0u, scales.b, (int)row, 4);
         KILN_UNROLL
-        for (uint32_t block = 0; block < BLOCKS; block++) {
-            const uint32_t *low = of.b[c][2 * block].words, *high = of.b[c][2 * block + 1].words;
+        for (uint32_t i = 0; i < 2 * TILES; i++) {
+            const uint32_t r = row % 2 * 2 + i % 2;
+            w8a8_add(&sums[row / 2][i / 2][r], unit::value(products[row / 2][i / 2][r]), scales.a[i] * of_b);
+        }
+    }
+}
+
+/* Adds the products of a chunk. */
+template <class unit, uint32_t TILES, uint32_t BLOCKS>
+KILN_INLINE void multiply_chunk(typename unit::sums (*sums)[TILES][4], const kiln_vector *a, const kiln_vector *b) {
+    KILN_UNROLL
+    for (uint32_t block = 0; block < BLOCKS; block++) {
+        const uint32_t *low = b[2 * block].words, *high = b[2 * block + 1].words;
+        KILN_UNROLL
+        for (uint32_t half = 0; half < 4; half += 2) {
+            const uint32_t fragment[4] = {low[half], high[half], low[half + 1], high[half + 1]};
             KILN_UNROLL
-            for (uint32_t half = 0; half < 4; half += 2) {
-                const uint32_t fragment[4] = {low[half], high[half], low[half + 1], high[half + 1]};
-                KILN_UNROLL
-                for (uint32_t i = 0; i < TILES; i++)
-                    unit::mma(sums[block][i], fragment, of.a[c][i].words + half);
+            for (uint32_t i = 0; i < TILES; i++)
+                unit::mma(sums[block][i], fragment, a[i].words + half);
+        }
+    }
+}
+
+/* Adds the products of all of a warp's k. Sums of groups are f32, those of all of k what mma adds in. */
+template <class unit, bool GROUPED, uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
+KILN_INLINE void multiply_rows(typename unit::sums (*sums)[TILES][4], few_rows<TILES, BLOCKS, CHUNKS> *rows,
+                               const kiln_w8a8_args &args) {
+    typedef few_rows<TILES, BLOCKS, CHUNKS> shape;
+    const bool whole = !GROUPED && !unit::TWO_LEVEL;
+    row_scales<TILES> scales;
+    if (GROUPED) find_scales<TILES, BLOCKS>(&scales, args);
+    KILN_LOOP
+    while (rows->k / CHUNK * CHUNK < (uint32_t)args.k) {
+        KILN_UNROLL
+        for (uint32_t g = 0; g < shape::GROUPS; g++) {
+            if (g > 0 && rows->k / CHUNK * CHUNK + g * KILN_W8A8_GROUP >= (uint32_t)args.k) return;
+            typename unit::sums products[BLOCKS][TILES][4];
+            KILN_UNROLL
+            for (uint32_t i = 0; i < BLOCKS * TILES * 4; i++)
+                products[i / 4 / TILES][i / 4 % TILES][i % 4] = unit::first();
+            KILN_UNROLL
+            for (uint32_t c = g * PER_GROUP; c < (g + 1) * PER_GROUP; c++) {
+                multiply_chunk<unit, TILES, BLOCKS>(whole ? sums : products, rows->a_chunks[c % shape::AHEAD],
+                                                    rows->b_chunks[c]);
+                load_b(rows, args, c + CHUNKS);
+                load_a(rows, c + shape::AHEAD);
+                __syncwarp(); /* keeps assemblers from moving the loads behind the next chunks' products */
+            }
+            if (GROUPED) {
+                load_scales(&scales, args, rows->k + g * KILN_W8A8_GROUP);
+                add_scaled<unit, TILES, BLOCKS>(sums, products, scales);
+            }
+            KILN_UNROLL
+            for (uint32_t i = 0; !GROUPED && !whole && i < BLOCKS * TILES * 4; i++) {
+                const uint32_t block = i / 4 / TILES, tile = i / 4 % TILES, r = i % 4;
+                w8a8_add(&sums[block][tile][r], unit::value(products[block][tile][r]), 1.0f);
             }
         }
-    }
-}
-
-/* Adds the products of all chunks. Sums of groups are f32, those of all of k what mma adds in. */
-template <class unit, uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
-KILN_INLINE void add_chunks(typename unit::sums (*sums)[TILES][4],
-                            const typename few_rows<TILES, BLOCKS, CHUNKS>::chunks &of, bool grouped) {
-    const bool whole = !grouped && !unit::TWO_LEVEL;
-    KILN_UNROLL
-    for (uint32_t g = 0; g < CHUNKS / PER_GROUP; g++) {
-        typename unit::sums products[BLOCKS][TILES][4];
+        rows->k += shape::STRIDE;
         KILN_UNROLL
-        for (uint32_t i = 0; i < BLOCKS * TILES * 4; i++) {
-            const uint32_t block = i / (TILES * 4), tile = i / 4 % TILES, r = i % 4;
-            products[block][tile][r] = whole ? sums[block][tile][r] : unit::first();
-        }
-        multiply_group<unit, TILES, BLOCKS, CHUNKS>(products, of, g);
+        for (uint32_t i = 0; i < 2 * BLOCKS; i++)
+            rows->b[i] += shape::STRIDE;
         KILN_UNROLL
-        for (uint32_t i = 0; i < BLOCKS * TILES * 4; i++) {
-            const uint32_t block = i / (TILES * 4), tile = i / 4 % TILES, r = i % 4;
-            float factor = grouped ? of.a_scales[g][2 * tile + r % 2] * of.b_scales[g][2 * block + r / 2] : 1.0f;
-            if (whole)
-                sums[block][tile][r] = products[block][tile][r];
-            else
-                w8a8_add(&sums[block][tile][r], unit::value(products[block][tile][r]), factor);
-        }
+        for (uint32_t i = 0; i < TILES; i++)
+            rows->a[i] += shape::STRIDE;
     }
 }
 
 template <class unit, uint32_t TILES, uint32_t BLOCKS, uint32_t CHUNKS>
 KILN_INLINE void w8a8_mma_rows(const kiln_w8a8_args &args, typename few_rows<TILES, BLOCKS, CHUNKS>::sums *shared) {
     typedef typename unit::sums sum_type;
-    few_rows<TILES, BLOCKS, CHUNKS> rows;
-    uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32;
-    uint64_t first = (uint64_t)kiln_tile() * rows.COLS, last_row = (uint64_t)args.m - 1,
-             last_col = (uint64_t)args.n - 1;
+    typedef few_rows<TILES, BLOCKS, CHUNKS> shape;
+    const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32, k = warp * shape::STEP;
+    const uint64_t first = (uint64_t)kiln_tile() * shape::COLS;
+    shape rows;
+    begin_rows(&rows, args, k);
     if (kiln_block()) return; /* the whole block */
-    KILN_UNROLL
-    for (uint32_t i = 0; i < 2 * BLOCKS; i++) { /* beyond the last one: that once more, for nothing; of a as well */
-        uint64_t col = first + lane / 4 + 8 * i;
-        if (col > last_col) col = last_col;
-        rows.b[i] = args.b + col * (uint64_t)args.b_stride + lane % 4 * KILN_VECTOR_BYTES;
-        rows.b_scales[i] = args.b_scales.values + (col >> args.b_scales.rows_log2) * (uint64_t)args.b_scales.cols;
-    }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < TILES; i++) {
-        uint64_t row = lane / 4 + 8 * i;
-        rows.a[i] = args.a + (row < last_row ? row : last_row) * (uint64_t)args.a_stride + lane % 4 * KILN_VECTOR_BYTES;
-    }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < 2 * TILES; i++) {
-        uint64_t row = i / 2 * 8 + lane % 4 * 2 + i % 2;
-        if (row > last_row) row = last_row;
-        rows.a_scales[i] = args.a_scales.values + (row >> args.a_scales.rows_log2) * (uint64_t)args.a_scales.cols;
-    }
-
-    typename few_rows<TILES, BLOCKS, CHUNKS>::chunks even, odd;
+    begin_scales<TILES, BLOCKS, CHUNKS>(shared, args);
     sum_type sums[BLOCKS][TILES][4] = {};
-    const uint32_t own = lane % 4 * KILN_VECTOR_BYTES, step = WARPS * rows.STEP;
-    const uint32_t end = (uint32_t)args.k > own ? (uint32_t)args.k - own : 0;
-    load_chunks(&even, rows, args, warp * rows.STEP, end);
-    KILN_LOOP
-    for (uint32_t k = warp * rows.STEP; k < (uint32_t)args.k; k += 2 * step) {
-        load_chunks(&odd, rows, args, k + step, end);
-        add_chunks<unit, TILES, BLOCKS, CHUNKS>(sums, even, args.grouped);
-        load_chunks(&even, rows, args, k + 2 * step, end);
-        add_chunks<unit, TILES, BLOCKS, CHUNKS>(sums, odd, args.grouped);
-    }
+    if (args.grouped)
+        multiply_rows<unit, true>(sums, &rows, args);
+    else
+        multiply_rows<unit, false>(sums, &rows, args);
 
     KILN_UNROLL
     for (uint32_t i = 0; i < BLOCKS * TILES; i++) {
@@ -160,21 +268,25 @@ KILN_INLINE void w8a8_mma_rows(const kiln_w8a8_args &args, typename few_rows<TIL
         to[8][lane % 4 * 2] = sum[2];
         to[8][lane % 4 * 2 + 1] = sum[3];
     }
+#if __CUDA_ARCH__ >= 800
+    kiln_sm80_cp_async_wait<0>();
+#endif
     kiln_barrier();
-    KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < rows.COLS * TILES * 8; i += KILN_BLOCK) {
-        uint64_t row = i / rows.COLS, col = first + i % rows.COLS;
-        if (row >= (uint64_t)args.m || col >= (uint64_t)args.n) break;
-        sum_type whole = 0;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < shape::RESULTS; i++) {
+        const uint32_t number = i * KILN_BLOCK + kiln_thread(), row = number / shape::COLS;
+        const uint64_t col = first + number % shape::COLS;
+        if (row >= (uint64_t)args.m || col >= (uint64_t)args.n) continue;
+        sum_type total = 0;
         float scaled = 0.0f;
         KILN_UNROLL
         for (uint32_t w = 0; w < WARPS; w++) {
-            sum_type sum = ((const sum_type *)shared->of[w][row / 8][i % rows.COLS])[row % 8];
-            whole += sum;
+            sum_type sum = ((const sum_type *)shared->of[w][row / 8][number % shape::COLS])[row % 8];
+            total += sum;
             scaled += w8a8_f32(sum);
         }
         if (!args.grouped)
-            scaled = (float)whole * (kiln_w8a8_scale(&args.a_scales, row, 0) * kiln_w8a8_scale(&args.b_scales, col, 0));
+            scaled = (float)total * scale_of<TILES, BLOCKS, CHUNKS>(*shared, args, row, number % shape::COLS);
         w8a8_finish(&args, scaled, row, col);
     }
 }

@@ -19,7 +19,7 @@ KILN_TUNED_ASSEMBLER(12.4.131)
 KILN_SHAPE(gemm_fp8_mma_large, 128, 128, 128, 33792, 100)
 KILN_SHAPE(gemm_fp8_mma_small, 64, 128, 128, 25344, 70)
 KILN_SHAPE(gemm_fp8_mma_rows_8, 8, 16, 2048, 0, 100)
-KILN_SHAPE(gemm_fp8_mma_rows_16, 16, 32, 1024, 0, 100)
+KILN_SHAPE(gemm_fp8_mma_rows_16, 16, 16, 1024, 0, 100)
 
 struct unit {
     typedef float sums;
@@ -37,12 +37,18 @@ KILN_ENTRY(gemm_fp8_mma_small, kiln_w8a8_args) {
     w8a8_mma<unit, 64, 128, 32, 32>(args);
 }
 
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 3) void
+
 KILN_ENTRY(gemm_fp8_mma_rows_8, kiln_w8a8_args) {
     KILN_SHARED few_rows<1, 1, 4>::sums sums;
     w8a8_mma_rows<unit, 1, 1, 4>(args, &sums);
 }
 
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 2) void
+
 KILN_ENTRY(gemm_fp8_mma_rows_16, kiln_w8a8_args) {
-    KILN_SHARED few_rows<2, 2, 2>::sums sums;
-    w8a8_mma_rows<unit, 2, 2, 2>(args, &sums);
+    KILN_SHARED few_rows<2, 1, 2>::sums sums;
+    w8a8_mma_rows<unit, 2, 1, 2>(args, &sums);
 }

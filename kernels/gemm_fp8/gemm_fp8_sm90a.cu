@@ -1,5 +1,5 @@
 /* gemm_fp8 for sm_90a: gemm_fp8_wgmma_large, _medium and _small where the rows of a and b are 16-byte aligned, tiles of
- * 128 x 256, 128 x 128 and 128 x 64 of d (w8a8_sm90a.h); beside them kernels for few rows, of mma.sync up to 8
+ * 128 x 256, 128 x 128 and 128 x 64 of d (w8a8_sm90a.h); beside them kernels for few rows, of mma.sync up to 16
  * (w8a8_mma_rows.h) and of wgmma up to 64 (w8a8_sm90a_rows.h), and the portable ones (gemm_fp8_gpu.c) for the rest.
  *
  * What wgmma adds up of e4m3 keeps 13 bits below the greatest, with an error toward 0 that grows with k (on an H100
@@ -48,6 +48,7 @@ KILN_SHAPE(gemm_fp8_wgmma_small, 128, 64, 128, 27408, 44)
 KILN_STAGES(gemm_fp8_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_fp8_wgmma_small, 240, 128x128x1, 128x64x1)
 KILN_SHAPE(gemm_fp8_mma_rows_8, 8, 16, 2048, 0, 100)
+KILN_SHAPE(gemm_fp8_mma_rows_16, 16, 16, 2048, 0, 100)
 KILN_SHAPE(gemm_fp8_wgmma_rows_1, 64, 64, 128, 16400, 100)
 KILN_STAGES(gemm_fp8_wgmma_rows_1, 6)
 KILN_TENSOR_MAPS(gemm_fp8_wgmma_rows_1, 240, 128x64x1, 128x64x1)
@@ -66,6 +67,7 @@ KILN_PROGRAMMATIC(gemm_fp8_wgmma_rows_1)
 KILN_PROGRAMMATIC(gemm_fp8_wgmma_rows_2)
 KILN_PROGRAMMATIC(gemm_fp8_wgmma_rows_4)
 KILN_PROGRAMMATIC(gemm_fp8_mma_rows_8)
+KILN_PROGRAMMATIC(gemm_fp8_mma_rows_16)
 KILN_PROGRAMMATIC(gemm_fp8_tiles)
 KILN_PROGRAMMATIC(gemm_fp8_rows)
 KILN_PROGRAMMATIC(gemm_fp8_join)
@@ -117,7 +119,18 @@ ROWS_ENTRY(gemm_fp8_wgmma_rows_4, kiln_w8a8_mapped_args, 4) {
     w8a8_wgmma_rows<group_unit, 64, 6, 4>(args);
 }
 
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 3) void
+
 KILN_ENTRY(gemm_fp8_mma_rows_8, kiln_w8a8_args) {
     KILN_SHARED few_rows<1, 1, 4>::sums sums;
     w8a8_mma_rows<unit, 1, 1, 4>(args, &sums);
+}
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 2) void
+
+KILN_ENTRY(gemm_fp8_mma_rows_16, kiln_w8a8_args) {
+    KILN_SHARED few_rows<2, 1, 4>::sums sums;
+    w8a8_mma_rows<unit, 2, 1, 4>(args, &sums);
 }

@@ -30,10 +30,16 @@ KILN_ENTRY(gemm_int8_mma_small, kiln_w8a8_args) {
     w8a8_mma<unit, 64, 128, 32, 32>(args);
 }
 
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 3) void
+
 KILN_ENTRY(gemm_int8_mma_rows_8, kiln_w8a8_args) {
     KILN_SHARED few_rows<1, 1, 4>::sums sums;
     w8a8_mma_rows<unit, 1, 1, 4>(args, &sums);
 }
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 2) void
 
 KILN_ENTRY(gemm_int8_mma_rows_16, kiln_w8a8_args) {
     KILN_SHARED few_rows<2, 2, 2>::sums sums;

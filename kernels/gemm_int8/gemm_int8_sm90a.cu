@@ -1,5 +1,5 @@
 /* gemm_int8 for sm_90a: gemm_int8_wgmma_large, _medium and _small where the rows of a and b are 16-byte aligned, tiles
- * of 128 x 256, 128 x 128 and 128 x 64 of d (w8a8_sm90a.h); beside them kernels for few rows, of mma.sync up to 8
+ * of 128 x 256, 128 x 128 and 128 x 64 of d (w8a8_sm90a.h); beside them kernels for few rows, of mma.sync up to 16
  * (w8a8_mma_rows.h) and of wgmma up to 64 (w8a8_sm90a_rows.h), and the portable ones (gemm_int8_gpu.c) for the rest.
  *
  * Where no scale is of a group, wgmma adds up the products of all of k in int32. Where one is, those of a group are
@@ -32,6 +32,7 @@ KILN_SHAPE(gemm_int8_wgmma_small, 128, 64, 128, 27408, 44)
 KILN_STAGES(gemm_int8_wgmma_small, 8)
 KILN_TENSOR_MAPS(gemm_int8_wgmma_small, 240, 128x128x1, 128x64x1)
 KILN_SHAPE(gemm_int8_mma_rows_8, 8, 16, 2048, 0, 100)
+KILN_SHAPE(gemm_int8_mma_rows_16, 16, 16, 2048, 0, 100)
 KILN_SHAPE(gemm_int8_wgmma_rows_1, 64, 64, 128, 16400, 100)
 KILN_STAGES(gemm_int8_wgmma_rows_1, 6)
 KILN_TENSOR_MAPS(gemm_int8_wgmma_rows_1, 240, 128x64x1, 128x64x1)
@@ -50,6 +51,7 @@ KILN_PROGRAMMATIC(gemm_int8_wgmma_rows_1)
 KILN_PROGRAMMATIC(gemm_int8_wgmma_rows_2)
 KILN_PROGRAMMATIC(gemm_int8_wgmma_rows_4)
 KILN_PROGRAMMATIC(gemm_int8_mma_rows_8)
+KILN_PROGRAMMATIC(gemm_int8_mma_rows_16)
 KILN_PROGRAMMATIC(gemm_int8_tiles)
 KILN_PROGRAMMATIC(gemm_int8_rows)
 KILN_PROGRAMMATIC(gemm_int8_join)
@@ -101,7 +103,18 @@ ROWS_ENTRY(gemm_int8_wgmma_rows_4, kiln_w8a8_mapped_args, 4) {
     w8a8_wgmma_rows<group_unit, 64, 6, 4>(args);
 }
 
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 3) void
+
 KILN_ENTRY(gemm_int8_mma_rows_8, kiln_w8a8_args) {
     KILN_SHARED few_rows<1, 1, 4>::sums sums;
     w8a8_mma_rows<unit, 1, 1, 4>(args, &sums);
+}
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 2) void
+
+KILN_ENTRY(gemm_int8_mma_rows_16, kiln_w8a8_args) {
+    KILN_SHARED few_rows<2, 1, 4>::sums sums;
+    w8a8_mma_rows<unit, 2, 1, 4>(args, &sums);
 }
