@@ -15,13 +15,14 @@
  * multiplied with its scale in f32, and what a zero adds is the sum of a over the group, which products with ones make.
  *
  * Scales and zeros of groups of 32 and 64 would be 2 bytes of a line of their own for each lane, several times a step:
- * from sm_80 on, where a row's lie together, a block copies those of 128 groups at a time into shared memory, by
+ * where a row's lie together, a block copies those of 128 groups at a time into shared memory, by
  * vectors, one such panel ahead. Before that (one step of weights ahead, 8 loads of 32 lines for scales and zeros of a
  * step) an H100 took in a step of the Llama-3-8B shape, with groups of 32 and zeros, 53.5 us for 1 row of 28672 x 4096,
  * 31.4 of 4096 x 14336, 16.1 of 6144 x 4096 and 12.0 of 4096 x 4096, and with groups of 128 without zeros 45.4 for
  * 28672 x 8192 (driver 580.159.04, 2026-11-26).
- * With panels: not measured. A step is 455 instructions for 8 rows and 560 for 16 with zeros, 217 steps for each of an
- * H100's multiprocessors in 28672 x 4096, 14 and 17 us (predicted), and reading 24.5.
+ * With panels: not measured. A step is 430 instructions for 8 rows and 551 for 16 with zeros, 217 steps for each of an
+ * H100's multiprocessors in 28672 x 4096, 13 and 17 us (predicted), and reading 24.5. sm_75 has none, and sm_80 to
+ * sm_120, but for sm_90a, have them for 8 rows alone, which keeps images small.
  *
  * Floor: one read of the weights. Not measured. A step without zeros and pre_scale is 240 instructions for 8 rows and
  * 280 for 16 on sm_90a, in the assembler's code, so that 8192 x 8192 takes an H100's schedulers 3.8 and 4.4 us
@@ -269,12 +270,11 @@ KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[T
     refill_groups<TILES, traits::GROUPS>(args, groups, from, KIND != PLAIN);
 }
 
-#if __CUDA_ARCH__ >= 800
 /* Scales and zeros of a block's rows of weights for PANEL_GROUPS groups, in shared memory. A row's bytes are a multiple
  * of 16 and 4 banks apart from the next row's: the 8 rows that a warp reads at once have no bank in common. */
 enum : uint32_t { PANEL_GROUPS = 128, PANEL_VECTORS = PANEL_GROUPS / KILN_VECTOR };
 struct panel_row {
-    uint16_t groups[PANEL_GROUPS + KILN_VECTOR];
+    uint32_t words[(PANEL_GROUPS + KILN_VECTOR) / 2];
 };
 struct panel {
     panel_row scales[COLS], zeros[COLS];
@@ -291,21 +291,36 @@ KILN_INLINE void fetch_panel(const kiln_gemm_w4a16_args &args, panel *to, uint32
     for (uint32_t row = kiln_thread() / PANEL_VECTORS; row < COLS; row += blockDim.x / PANEL_VECTORS) {
         const uint64_t at = (first + row % rows) * (uint64_t)args.scale_row_step + group + vector;
         if (group + vector >= (uint64_t)args.scale_row_step) break;
-        kiln_sm80_cp_async(kiln_sm80_shared(to->scales[row].groups + vector), (const kiln_element *)args.scales + at,
+        kiln_sm80_cp_async(kiln_sm80_shared(to->scales[row].words + vector / 2), (const kiln_element *)args.scales + at,
                            16);
         if (args.zeros)
-            kiln_sm80_cp_async(kiln_sm80_shared(to->zeros[row].groups + vector), (const kiln_element *)args.zeros + at,
-                               16);
+            kiln_sm80_cp_async(kiln_sm80_shared(to->zeros[row].words + vector / 2),
+                               (const kiln_element *)args.zeros + at, 16);
     }
+}
+
+/* The halves of a word of a panel's row as f32, by the bytes that make it (PTX ISA, "prmt"). */
+#ifdef KILN_PART_bf16
+enum : uint32_t { LOW_HALF = 0x1044, HIGH_HALF = 0x3244 };
+#else
+enum : uint32_t { LOW_HALF = 0x4410, HIGH_HALF = 0x4432 };
+#endif
+
+KILN_INLINE float half_of(uint32_t word, uint32_t half) {
+#ifdef KILN_PART_bf16
+    return kiln_float(__byte_perm(word, 0, half));
+#else
+    return kiln_element_to_f32((kiln_element)__byte_perm(word, 0, half));
+#endif
 }
 
 /* Adds to the sums a group's products, times the scales or zeros of rows 8 apart. */
 template <uint32_t TILES>
 KILN_INLINE void add_panel_products(float (*sums)[TILES][4], const float (*products)[TILES][4], bool of_blocks,
-                                    const panel_row *rows, uint32_t group) {
+                                    const panel_row *rows, uint32_t word, uint32_t half) {
     KILN_UNROLL
     for (uint32_t row = 0; row < 2 * BLOCKS; row++) {
-        const float of_row = kiln_element_to_f32((kiln_element)rows[8 * row].groups[group]);
+        const float of_row = half_of(rows[8 * row].words[word], half);
         KILN_UNROLL
         for (uint32_t i = 0; i < 2 * TILES; i++) {
             float *sum = &sums[row / 2][i / 2][row % 2 * 2 + i % 2];
@@ -314,20 +329,24 @@ KILN_INLINE void add_panel_products(float (*sums)[TILES][4], const float (*produ
     }
 }
 
-/* As multiply_step, of a step whose scales and zeros are in a panel. */
+/* As multiply_step, of a step whose scales and zeros are in a panel. Two chunks have groups of 32 in a word, or one of
+ * 64 in half a word. */
 template <uint32_t TILES>
 KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_tile<TILES> *tiles,
                                      const panel *groups, const row_sources<TILES> &from, uint32_t k) {
+    const bool by_chunk = args.group_log2 == 5;
+    const uint32_t first = (k >> args.group_log2) % PANEL_GROUPS / 2;
     const panel_row *scales = groups->scales + kiln_thread() % 32 / 4, *zeros = scales + COLS;
     KILN_UNROLL
     for (uint32_t c = 0; c < STEP / CHUNK; c++) {
-        const uint32_t t = c / TILE_CHUNKS, group = ((k + c * CHUNK) >> args.group_log2) % PANEL_GROUPS;
+        const uint32_t t = c / TILE_CHUNKS, word = first + (by_chunk ? t : 0);
+        const uint32_t half = (by_chunk ? c % TILE_CHUNKS : t) ? HIGH_HALF : LOW_HALF;
         row_products<TILES> products = {};
         multiply_chunk(&products, tiles[t], c % TILE_CHUNKS);
-        add_panel_products<TILES>(sums, products.of, true, scales, group);
+        add_panel_products<TILES>(sums, products.of, true, scales, word, half);
         if (args.zeros) {
             total_chunk(&products, tiles[t], c % TILE_CHUNKS);
-            add_panel_products<TILES>(sums, &products.totals, false, zeros, group);
+            add_panel_products<TILES>(sums, &products.totals, false, zeros, word, half);
         }
         if ((c + 1) % TILE_CHUNKS) continue;
         refill_tile(args, &tiles[t], from, t);
@@ -368,8 +387,6 @@ KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)
     }
     kiln_barrier();
 }
-#endif
-
 /* Adds to the sums all products of a warp. */
 template <uint32_t TILES, row_kind KIND>
 KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4]) {
@@ -403,13 +420,11 @@ template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w
     const uint64_t first = (uint64_t)kiln_tile() * COLS;
     float sums[BLOCKS][TILES][4] = {};
     const bool plain = __CUDA_ARCH__ >= (TILES == 1 ? 900 : 800); /* elsewhere WHOLE does it in a smaller image */
+    const bool panels = __CUDA_ARCH__ >= (TILES == 1 ? 800 : 900);
     if (kiln_block()) return;
-#if __CUDA_ARCH__ >= 800
-    if (all.panels)
+    if (panels && all.panels)
         multiply_panels<TILES>(args, sums, (panel *)of_warps);
-    else
-#endif
-        if (args.group_log2 < STEP_LOG2 || args.k % STEP)
+    else if (args.group_log2 < STEP_LOG2 || args.k % STEP)
         multiply_rows<TILES, ANY>(args, sums);
     else if (plain && !args.zeros && !args.pre_scale)
         multiply_rows<TILES, PLAIN>(args, sums);
