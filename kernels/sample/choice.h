@@ -123,9 +123,16 @@ KILN_INLINE kiln_row_options kiln_options_of(const kiln_sample_args *args, uint6
 }
 #undef OF_ROW
 
-/* The least key of the numbers, up to the greatest, whose exponent is at least this one. */
+/* The least key of the numbers, up to the greatest, whose exponent is at least this one: most often between two that
+ * are close to where it would be without rounding. */
 KILN_INLINE uint32_t kiln_least_key(const kiln_row *row, uint32_t greatest, float exponent) {
+    float about = row->max + exponent * kiln_reciprocal(row->inverse_temperature);
+    float error = (kiln_max(row->max, -row->max) + kiln_max(about, -about)) * 0x1p-20f;
+    uint32_t low = kiln_sample_key(about - error), high = kiln_sample_key(about + error);
     uint32_t below = 0; /* some key whose number's exponent is less, or is none */
+    if (low < greatest && kiln_sample_exponent(row, kiln_order_value(low)) < exponent) below = low;
+    if (below < high && high < greatest && kiln_sample_exponent(row, kiln_order_value(high)) >= exponent)
+        greatest = high;
     KILN_LOOP
     while (greatest - below > 1) {
         uint32_t middle = below + (greatest - below) / 2;

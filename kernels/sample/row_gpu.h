@@ -487,10 +487,20 @@ KILN_INLINE void bin_add(exchange *shared, uint32_t bin, uint64_t value) {
     kiln_shared_add(&shared->bins[1][bin], high);
 }
 
+/* Whether it is so in any thread of a subgroup, all of which are here, where that is for the device to say: AMD's
+ * threads need not agree about a branch. */
+KILN_INLINE bool is_any(bool own) {
+#if defined(__CUDACC__)
+    return __any_sync(0xffffffffu, own);
+#else
+    return own;
+#endif
+}
+
 /* The bin of an element; BINS or more: none. */
-KILN_INLINE uint32_t bin_of(const row_measure *m, row_bins bins, float value, uint32_t col) {
+KILN_INLINE uint32_t bin_of(const row_measure *m, row_bins bins, float value, uint32_t col, bool present) {
     uint32_t bin = (bins.greatest - short_key(value)) >> bins.shift % BY_EXPONENT;
-    bool in = is_chosen(m, value, col);
+    bool in = present & is_chosen(m, value, col);
     if (bins.shift == BY_EXPONENT)
         bin = exponent_bin(&m->row, value);
     else
@@ -498,8 +508,9 @@ KILN_INLINE uint32_t bin_of(const row_measure *m, row_bins bins, float value, ui
     return in ? bin : BINS + kiln_thread();
 }
 
-/* Measures the elements of a vector in bins. */
-KILN_INLINE void bin_vector(exchange *shared, const row_measure *m, row_bins bins, kiln_vector vector, uint32_t col) {
+/* Measures the elements of a vector in bins, if the thread has one. */
+KILN_INLINE void bin_vector(exchange *shared, const row_measure *m, row_bins bins, kiln_vector vector, uint32_t col,
+                            bool present) {
     KILN_LOOP
     for (uint32_t quad = 0; quad < KILN_QUADS; quad++, col += 4) {
         float values[4];
@@ -507,10 +518,10 @@ KILN_INLINE void bin_vector(exchange *shared, const row_measure *m, row_bins bin
         kiln_quad_take(&vector, values);
         KILN_UNROLL
         for (uint32_t i = 0; i < 4; i++) {
-            places[i] = bin_of(m, bins, values[i], col + i);
+            places[i] = bin_of(m, bins, values[i], col + i, present);
             least = lesser(places[i], least);
         }
-        if (least == BINS) continue;
+        if (!is_any(least < BINS)) continue;
         if (m->counts) {
             KILN_UNROLL
             for (uint32_t i = 0; i < 4; i++)
@@ -527,17 +538,17 @@ KILN_INLINE void bin_vector(exchange *shared, const row_measure *m, row_bins bin
 KILN_INLINE void bin_share(const team_row *r, const row_measure *m, row_bins bins) {
     const row_walk walk = walk_of(r);
     kiln_vector next = {{0}};
-    if (walk.first < walk.last) next = vector_at(r, walk.first);
+    if (walk.first - lane() < walk.last) next = vector_at(r, lesser(walk.first, walk.last - 1));
     KILN_LOOP
-    for (uint32_t vector = walk.first; vector < walk.last; vector += KILN_SUBGROUP) {
+    for (uint32_t vector = walk.first; vector - lane() < walk.last; vector += KILN_SUBGROUP) {
         uint32_t col = vector_col(r, vector);
         kiln_vector now = next;
         next = vector_at(r, lesser(vector + KILN_SUBGROUP, walk.last - 1));
-        bin_vector(r->shared, m, bins, now, col);
+        bin_vector(r->shared, m, bins, now, col, vector < walk.last);
     }
     if (r->single < r->place.cols) {
         float value = value_at(r, r->single);
-        bin_add(r->shared, bin_of(m, bins, value, r->single), m->counts ? 1 : weight_of(&m->row, value));
+        bin_add(r->shared, bin_of(m, bins, value, r->single, true), m->counts ? 1 : weight_of(&m->row, value));
     }
 }
 
@@ -570,7 +581,7 @@ KILN_INLINE uint32_t least_in_bin(const kiln_row *row, uint32_t greatest, uint32
 KILN_INLINE row_bins divide_bin(const kiln_row *row, row_bins bins, uint32_t bin) {
     uint32_t span = 1u << bins.shift % BY_EXPONENT;
     if (bins.shift == BY_EXPONENT) {
-        uint32_t odd = lane() % 2, own = least_in_bin(row, bins.greatest, bin - (bin ? odd : 0));
+        uint32_t odd = anew(lane()) % 2, own = least_in_bin(row, bins.greatest, bin - (bin ? odd : 0));
         uint32_t other = kiln_bits(kiln_shuffle_xor(kiln_float(own), 1));
         uint32_t least = odd ? other : own, above = odd ? own : other;
         bins.greatest = bin ? above - 1 : bins.greatest;
@@ -637,8 +648,9 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
     }
 }
 
-/* The share that the step's sum is in is divided among the subgroups, which read adjacent elements, until it has few
- * enough for each thread to have AHEAD of its own. */
+/* The share that the step's sum is in is divided: among the subgroups, which read adjacent elements, as long as it has
+ * more than a subgroup's threads would have for each thread of the block; then among these; and at last each subgroup
+ * finds the element in what one of them had. */
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest) {
     const team_row *r = (const team_row *)(const void *)row;
     const row_measure m = measure_of(row, choice, measure);
@@ -652,11 +664,10 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
         rest -= through - values[found];
         end = each ? lesser(begin + found * each + each, end) : share_end(r, found);
         begin = each ? begin + found * each : share_col(r, found);
-        if (end - begin <= 1) return begin;
-        bool many = end - begin > AHEAD * KILN_BLOCK;
-        count = many ? KILN_SUBGROUPS : KILN_BLOCK;
+        bool few = end - begin <= KILN_SUBGROUP, many = end - begin > KILN_SUBGROUP * KILN_BLOCK;
+        count = few ? KILN_SUBGROUP : many ? KILN_SUBGROUPS : KILN_BLOCK;
         each = (end - begin + count - 1) / count;
-        uint32_t own = many ? subgroup() : kiln_thread(), step = many ? KILN_SUBGROUP : 1;
+        uint32_t own = few ? lane() : many ? subgroup() : kiln_thread(), step = many ? KILN_SUBGROUP : 1;
         uint32_t first = begin + own * each, last = lesser(first + each, end);
         uint64_t sum = 0;
         KILN_LOOP
@@ -671,6 +682,10 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
                 uint64_t one = chosen ? 1 : 0;
                 sum += m.counts ? one : weight_of(&m.row, chosen ? elements[i] : -KILN_INFINITY);
             }
+        }
+        if (few) {
+            uint64_t all, before = subgroup_before(sum, &all);
+            return begin + subgroup_greatest(before <= rest && rest < before + sum ? lane() : 0);
         }
         if (many) sum = subgroup_sum(sum);
         kiln_barrier(); /* the last values have been read by all */
