@@ -94,7 +94,10 @@ KILN_INLINE kiln_exp_sum kiln_exp_sum_of_parts(const kiln_exp_sum *parts, uint32
 }
 
 KILN_INLINE kiln_exp_sum kiln_exp_sum_subgroup(kiln_exp_sum total, uint32_t lanes_log2) {
-    float max = kiln_subgroup_reduce(total.max, lanes_log2, KILN_REDUCE_MAX);
+    float max = total.max;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_SUBGROUP_LOG2; i++)
+        if (i < lanes_log2) max = kiln_fast_max(max, kiln_of_other_half(max, i));
     total.sum = kiln_subgroup_reduce(kiln_exp_sum_moved(total, max), lanes_log2, KILN_REDUCE_SUM);
     total.max = max;
     return total;

@@ -5,11 +5,24 @@
 
 #include "kernels/common/reduce.h"
 
+#if defined(__HIP__)
+#include "kernels/arch/gfx_halves.h"
+#endif
+
+/* What a thread in the other half of each 2 << step threads has, where all threads of a half have the same. */
+KILN_INLINE float kiln_of_other_half(float value, uint32_t step) {
+#if defined(__HIP__)
+    return kiln_gfx_of_other_half(value, step);
+#else
+    return kiln_shuffle_xor(value, 1u << step);
+#endif
+}
+
 /* Over 1 << lanes_log2 threads of a subgroup. */
 KILN_INLINE float kiln_subgroup_reduce(float value, uint32_t lanes_log2, kiln_reduction reduction) {
     KILN_UNROLL
     for (uint32_t i = 0; i < KILN_SUBGROUP_LOG2; i++)
-        if (i < lanes_log2) value = kiln_combine(value, kiln_shuffle_xor(value, 1u << i), reduction);
+        if (i < lanes_log2) value = kiln_combine(value, kiln_of_other_half(value, i), reduction);
     return value;
 }
 

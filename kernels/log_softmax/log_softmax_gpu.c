@@ -21,39 +21,45 @@
 #include "kernels/common/logarithm.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 
-/* The sum of the exponentials of the vectors that are held. */
-KILN_INLINE kiln_exp_sum take(kiln_vector *held, kiln_span s, const kiln_element *x) {
+/* The values of the vectors that can be held, and the sum of their exponentials. */
+KILN_INLINE kiln_exp_sum take(float held[KILN_HELD][KILN_VECTOR], kiln_span s, const kiln_element *x) {
     kiln_exp_sum total = {-KILN_INFINITY, 0.0f};
-    float values[KILN_VECTOR];
-    kiln_hold(held, s, x);
+    kiln_vector vectors[KILN_HELD];
+    kiln_hold(vectors, s, x);
     KILN_FOR_HELD(s, vector, k) {
         if (vector >= s.whole) break;
-        kiln_vector_values(values, held[k]);
-        total.max = kiln_greatest_value(values, total.max);
+        kiln_vector_values(held[k], vectors[k]);
+        total.max = kiln_greatest_value(held[k], total.max);
     }
     float origin = kiln_exp_origin(total.max);
     KILN_FOR_HELD(s, vector, k) {
         if (vector >= s.whole) break;
-        kiln_vector_values(values, held[k]);
-        total.sum = kiln_add_exponentials(total.sum, values, origin);
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            total.sum += kiln_exp_from(held[k][i], origin);
     }
     return total;
+}
+
+KILN_INLINE void put_values(kiln_element *y, const float *values, float origin, float log_sum) {
+    float results[KILN_VECTOR];
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++)
+        results[i] = values[i] - origin - log_sum;
+    kiln_vector_store(y, kiln_vector_of(results));
 }
 
 KILN_INLINE void put_vector(kiln_element *y, kiln_vector x, float origin, float log_sum) {
     float values[KILN_VECTOR];
     kiln_vector_values(values, x);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR; i++)
-        values[i] = values[i] - origin - log_sum;
-    kiln_vector_store(y, kiln_vector_of(values));
+    put_values(y, values, origin, log_sum);
 }
 
-KILN_INLINE void put(kiln_span s, kiln_element *y, const kiln_element *x, const kiln_vector *held, float origin,
-                     float log_sum) {
+KILN_INLINE void put(kiln_span s, kiln_element *y, const kiln_element *x, const float held[KILN_HELD][KILN_VECTOR],
+                     float origin, float log_sum) {
     KILN_FOR_HELD(s, vector, k) {
         if (vector >= s.whole) break;
-        put_vector(y + vector * KILN_VECTOR, held[k], origin, log_sum);
+        put_values(y + vector * KILN_VECTOR, held[k], origin, log_sum);
     }
     KILN_LOOP
     KILN_FOR_UNHELD(s, vector)
@@ -81,7 +87,7 @@ KILN_ENTRY(log_softmax, kiln_log_softmax_args) {
     kiln_exp_sum *partials = (kiln_exp_sum *)(void *)args.partials + s.row * args.chunks;
 
     /* Rows beyond the last take part with no elements: a reduction needs all threads. */
-    kiln_vector held[KILN_HELD];
+    float held[KILN_HELD][KILN_VECTOR];
     kiln_exp_sum own = take(held, s, x);
     if (args.phase == KILN_LOG_SOFTMAX_FINISH)
         own = kiln_exp_sum_of_parts(partials, args.chunks);
