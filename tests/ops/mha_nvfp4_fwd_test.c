@@ -218,8 +218,12 @@ static void query_reference(const attention_shape *s, const double *q, const dou
     }
     for (int64_t key = 0; key < seqlen_k; key += BLOCK)
         round_block(weights + key, slack + key, seqlen_k - key < BLOCK ? seqlen_k - key : BLOCK, loss);
-    for (int64_t key = 0; key < seqlen_k; key++)
+    double loose = 0; /* of the sum of weights, by which results are divided */
+    for (int64_t key = 0; key < seqlen_k; key++) {
         rounded += weights[key];
+        loose += slack[key];
+    }
+    const double least = fmax(rounded - loose, rounded / 2);
     for (int64_t d = 0; d < s->size; d++) {
         double result = 0, magnitude = 0;
         for (int64_t key = 0; key < seqlen_k; key++) {
@@ -229,7 +233,7 @@ static void query_reference(const attention_shape *s, const double *q, const dou
         out[d] = rounded == 0 ? 0 : result / rounded;
         allowed[d] = rounded == 0 ? 0 : (4e-6 + 2 * s->rounding) * magnitude / rounded;
         for (int64_t key = 0; key < seqlen_k; key++)
-            if (slack[key] != 0) allowed[d] += 1.1 * slack[key] * fabs(v[key * stride + d] - out[d]) / rounded;
+            if (slack[key] != 0) allowed[d] += 1.1 * slack[key] * fabs(v[key * stride + d] - out[d]) / least;
     }
     *lse = sum == 0 ? -INFINITY : origin + log(sum);
     *lse_allowed = loss + 2e-6;
