@@ -5,6 +5,7 @@
 #include "kernels/common/codes_host.h"
 #include "kernels/common/gates.h"
 #include "kernels/common/silu_mul_codes_args.h"
+#include "kernels/common/silu_mul_codes_cluster_args.h"
 #include <kiln/ops/elementwise.h>
 
 /* A call's params, under the names that all three operators use. */
@@ -71,6 +72,22 @@ static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const k
     KILN__TRY(kiln__codes_prepare(name, &call->out, wide, &args->out, config));
     if (call->out.static_scale == 0 && !args->out.grouped) kiln__codes_keep(device, &args->out, config);
     return KILN_OK;
+}
+
+/* Whether clusters of blocks do a call, for which *config becomes their launch: if the image has that kernel, for long,
+ * aligned rows of one scale each that are too few to occupy the device. */
+static inline bool kiln__silu_mul_codes_cluster(const kiln_kernel *cluster, const kiln_codes_args *args,
+                                                kiln_launch_config *config) {
+    enum { LEAST = 2 * KILN_BLOCK, MOST = KILN_SILU_MUL_CLUSTER * KILN_SILU_MUL_THREADS }; /* eights of a row */
+    if (cluster->info.absent || args->static_scale != 0 || args->grouped || !args->shape.wide ||
+        args->shape.cols % KILN_EIGHT || args->eights <= LEAST || args->eights > MOST ||
+        args->rows > cluster->device->info.multiprocessors / 2)
+        return false;
+    const uint32_t warp = KILN_SILU_MUL_CLUSTER * KILN_SUBGROUP;
+    config->grid[0] = KILN_SILU_MUL_CLUSTER;
+    config->block[0] = (args->eights + warp - 1) / warp * KILN_SUBGROUP;
+    config->dynamic_shared_bytes = 0;
+    return true;
 }
 
 #endif

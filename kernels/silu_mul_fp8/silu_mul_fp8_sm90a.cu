@@ -6,7 +6,7 @@
  * 4096 x 14336 111 us, where that took 143. Four blocks resident instead of five: 111 us, three 120. f16 would exceed
  * the room for the operator's images. */
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/silu_mul_codes_sm90a.h"
+#include "kernels/common/silu_mul_codes_cluster.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD
@@ -21,3 +21,12 @@ KILN_ENTRY(silu_mul_fp8, kiln_silu_mul_codes_args) {
 
 KILN_TUNED_PARTS(bf16)
 KILN_PROGRAMMATIC(silu_mul_fp8)
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD KILN_SILU_MUL_CLUSTER_HEAD
+
+KILN_ENTRY(silu_mul_fp8_cluster, kiln_silu_mul_codes_args) {
+    KILN_SHARED kiln_silu_mul_told told;
+    kiln_silu_mul_of_cluster(&args, &told, KILN_CODES_E4M3);
+}
+KILN_PROGRAMMATIC(silu_mul_fp8_cluster)

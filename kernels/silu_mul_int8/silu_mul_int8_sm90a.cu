@@ -5,7 +5,7 @@
  * copy of as many bytes takes 112 and silu_mul_int8_gpu.c took 140; 111 with scales of 128 columns, where that took
  * 131. */
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/silu_mul_codes_sm90a.h"
+#include "kernels/common/silu_mul_codes_cluster.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD
@@ -20,3 +20,12 @@ KILN_ENTRY(silu_mul_int8, kiln_silu_mul_codes_args) {
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_PROGRAMMATIC(silu_mul_int8)
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD KILN_SILU_MUL_CLUSTER_HEAD
+
+KILN_ENTRY(silu_mul_int8_cluster, kiln_silu_mul_codes_args) {
+    KILN_SHARED kiln_silu_mul_told told;
+    kiln_silu_mul_of_cluster(&args, &told, KILN_CODES_INT8);
+}
+KILN_PROGRAMMATIC(silu_mul_int8_cluster)

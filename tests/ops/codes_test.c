@@ -355,6 +355,15 @@ static void test_long_rows(kiln_stream *stream) {
     }
 }
 
+/* More long rows than clusters of blocks do. */
+static void test_many_long_rows(kiln_stream *stream) {
+    for (int i = 0; i < 2; i++) {
+        quantising q = quantising_of((format)i, 70, 4104, 0);
+        shape s = {.producer = SILU_MUL, .q = q, .wanted = true};
+        run(stream, (precision)(precision_end() - 1), s, any_number);
+    }
+}
+
 /* A device's reciprocals start with what its instruction gives, whose error is less than an ulp. */
 static void test_reciprocal(void **state) {
     (void)state;
@@ -487,9 +496,9 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes),    on_each_device(test_zeros),        on_each_device(test_many_rows),
-        on_each_device(test_long_rows), cmocka_unit_test(test_reciprocal), cmocka_unit_test(test_gated),
-        on_one_device(test_refusals),
+        on_each_device(test_shapes),    on_each_device(test_zeros),          on_each_device(test_many_rows),
+        on_each_device(test_long_rows), on_each_device(test_many_long_rows), cmocka_unit_test(test_reciprocal),
+        cmocka_unit_test(test_gated),   on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
