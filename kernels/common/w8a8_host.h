@@ -110,6 +110,9 @@ static matmul_plan plan_of(const KILN__HOST_PARAMS *params, const kiln_module *m
 
 /* ---- Launches ---- */
 
+/* How many blocks for few rows a multiprocessor has at once: they prefetch before the preceding kernel has ended. */
+enum { EARLY_BLOCKS = 3 };
+
 /* A kernel for products of few rows, and the columns and rows of d that a block of it does. */
 typedef struct few_rows {
     const kiln_kernel *kernel; /* NULL: none */
@@ -224,6 +227,8 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
     if (few.kernel) {
         kiln_launch_config config;
         kiln__plan_take(few.kernel, "is for so few rows");
+        if (kiln__operator_overlaps(stream, few.kernel))
+            args.stages = EARLY_BLOCKS * (uint32_t)stream->device->info.multiprocessors;
         KILN__TRY(kiln__grid(name, tiles_of(args.n, few.columns), tiles_of(args.m, few.rows), &config));
         return kiln__operator_launch(stream, few.kernel, &config, &args, sizeof args);
     }

@@ -22,7 +22,7 @@
  *
  * A prototype of the medium tile in clusters of two did 1024 x 4096 x 4096 in 29.8 where blocks alone took 38.3, with
  * fast accumulation 28.7 and 36.0 (26.4), 512 x 8192 x 8192 in 51.9 and 60.6; at 4096 and 8192 cubed such a tile alone
- * did 1245 and 1111 TFLOP/s. 16 x 8192 x 8192 took a prototype of wgmma_rows_2 28.5, one of mma.sync for 16 rows 34.6.
+ * did 1245 and 1111 TFLOP/s. 16 x 8192 x 8192 took wgmma_rows_2 30.3; mma_rows_16, which does it now, is not measured.
  * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_fp8 */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_products.h"
@@ -32,6 +32,7 @@
 
 #include "kernels/common/w8a8_mma_rows.h"
 #include "kernels/common/w8a8_sm90a.h"
+#include "kernels/common/w8a8_sm90a_early.h"
 #include "kernels/common/w8a8_sm90a_rows.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)

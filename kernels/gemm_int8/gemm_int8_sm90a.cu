@@ -8,7 +8,7 @@
  *
  * Floor: 2 m n k operations. Measured on an H100 (driver 580.159.04, 2026-11-26) at 4096 and 8192 cubed, scales of rows
  * and columns: 91.3 and 678 us, 1505 and 1621 TOPS, 1.73 and 1.68 times torch._int_mm, which has no scales. Scales of
- * groups, the medium tile in clusters of two and 9 to 16 rows by wgmma are not measured as they ship; gemm_fp8_sm90a.cu
+ * groups, the medium tile in clusters of two and 9 to 16 rows are not measured as they ship; gemm_fp8_sm90a.cu
  * says what prototypes of them did with e4m3. Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_int8 */
 #include "kernels/arch/sm90a_products.h"
 #include "kernels/arch/sm90a_programmatic.h"
@@ -17,6 +17,7 @@
 
 #include "kernels/common/w8a8_mma_rows.h"
 #include "kernels/common/w8a8_sm90a.h"
+#include "kernels/common/w8a8_sm90a_early.h"
 #include "kernels/common/w8a8_sm90a_rows.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
