@@ -133,14 +133,16 @@ static double cost_of(const kiln_gemm_w4a16_params *params, const plan *way, uin
     return cost + (join + partial * (double)params->m * (double)params->n * way->splits) / 100;
 }
 
-/* Whether a kernel for few rows of weights in sm80_v1 has scales and zeros in shared memory: those of groups shorter
- * than a step of its, where a row's lie together, in vectors. */
+/* Whether a kernel for few rows of weights in sm80_v1 has scales and zeros in shared memory, of as much of k as its
+ * shape says at most: those of groups shorter than its steps, and zeros of others, where a row's lie together, in
+ * vectors. */
 static bool takes_panels(const kiln_gemm_w4a16_params *params, const kiln_kernel_info *info) {
+    enum { STEP = 128 };
     const uintptr_t addresses = (uintptr_t)params->scales | (uintptr_t)params->zeros;
-    const int64_t groups = groups_of(params);
-    return info->stage_bytes && params->group && params->k >= 2 * params->group && params->group <= 64 &&
-           params->scale_layout == KILN_W4A16_SCALES_N_K && !params->pre_scale &&
-           kiln__rows_wide(addresses, params->n, groups, 1);
+    const int64_t groups = groups_of(params), group = params->group;
+    return info->stage_bytes && group && group * KILN_W4A16_PANEL_GROUPS <= (int64_t)info->tile[2] &&
+           (group < STEP || params->zeros) && params->scale_layout == KILN_W4A16_SCALES_N_K && !params->pre_scale &&
+           groups > 1 && kiln__rows_wide(addresses, params->n, groups, 1);
 }
 
 /* The plan for few rows of weights in sm80_v1. The warps of a block share k: 16 for 8 rows and 8 for 16, which
@@ -150,9 +152,9 @@ static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
     const uint32_t *tile = info->tile;
     const bool alone = tiles_of(params->n, tile[1]) <= (uint64_t)module->device->info.multiprocessors;
     const uint32_t most = info->max_threads / KILN_BLOCK * KILN_BLOCK, threads = alone ? most : most / 2;
-    const bool panels = takes_panels(params, info);
+    const bool panels = takes_panels(params, info), second = params->k > params->group * KILN_W4A16_PANEL_GROUPS;
     const uint32_t sums_bytes = threads / KILN_SUBGROUP * tile[0] * tile[1] * (uint32_t)sizeof(float);
-    const uint32_t panel_bytes = panels ? info->stages * info->stage_bytes : 0; /* in the same place */
+    const uint32_t panel_bytes = panels ? info->stage_bytes << second : 0; /* in the same place */
     kiln__plan_take(&module->kernels[kernel], "is for so few rows");
     return (plan){.kernel = kernel,
                   .cols = tile[1],

@@ -14,15 +14,17 @@
  * the zero of one row of weights, and shuffles hand them on. Integers are multiplied as they are: a group's sum is
  * multiplied with its scale in f32, and what a zero adds is the sum of a over the group, which products with ones make.
  *
- * Scales and zeros of groups of 32 and 64 would be 2 bytes of a line of their own for each lane, several times a step:
- * where a row's lie together, a block copies those of 128 groups at a time into shared memory, by
- * vectors, one such panel ahead. Before that (one step of weights ahead, 8 loads of 32 lines for scales and zeros of a
- * step) an H100 took in a step of the Llama-3-8B shape, with groups of 32 and zeros, 53.5 us for 1 row of 28672 x 4096,
- * 31.4 of 4096 x 14336, 16.1 of 6144 x 4096 and 12.0 of 4096 x 4096, and with groups of 128 without zeros 45.4 for
- * 28672 x 8192 (driver 580.159.04, 2026-11-26).
- * With panels: not measured. A step is 430 instructions for 8 rows and 551 for 16 with zeros, 217 steps for each of an
- * H100's multiprocessors in 28672 x 4096, 13 and 17 us (predicted), and reading 24.5. sm_75 has none, and sm_80 to
- * sm_120, but for sm_90a, have them for 8 rows alone, which keeps images small.
+ * For each lane scales and zeros so asked for are 2 bytes of a line of their own, with groups of 32 four times a step.
+ * So a block copies those of small groups, and on sm_90a of all that have zeros, into shared memory where a row's lie
+ * together: by vectors, those of 128 groups at a time, a panel, while the one before is used. sm_75 has no panels, and
+ * sm_80 to sm_120, but for sm_90a, have those of small groups for 8 rows, which keeps images small.
+ *
+ * Before panels an H100 took in a step of the Llama-3-8B shape, with groups of 32 and zeros, 53.5 us for 1 row of
+ * 28672 x 4096, 31.4 of 4096 x 14336, 16.1 of 6144 x 4096 and 12.0 of 4096 x 4096; with groups of 128 and zeros 50.1
+ * for 28672 x 8192 and 53.1 for 8 rows, without zeros 45.4 and 47.2 (driver 580.159.04, 2026-11-26). With them: not
+ * measured. A step with zeros is 430 instructions for 8 rows and 531 for 16 with groups of 32, 338 and 405 with groups
+ * of 128, and 28672 x 4096 has 217 steps for each of an H100's multiprocessors: 13 and 16 us with groups of 32
+ * (predicted), and reading 24.5.
  *
  * Floor: one read of the weights. Not measured. A step without zeros and pre_scale is 240 instructions for 8 rows and
  * 280 for 16 on sm_90a, in the assembler's code, so that 8192 x 8192 takes an H100's schedulers 3.8 and 4.4 us
@@ -272,7 +274,7 @@ KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[T
 
 /* Scales and zeros of a block's rows of weights for PANEL_GROUPS groups, in shared memory. A row's bytes are a multiple
  * of 16 and 4 banks apart from the next row's: the 8 rows that a warp reads at once have no bank in common. */
-enum : uint32_t { PANEL_GROUPS = 128, PANEL_VECTORS = PANEL_GROUPS / KILN_VECTOR };
+enum : uint32_t { PANEL_GROUPS = KILN_W4A16_PANEL_GROUPS, PANEL_VECTORS = PANEL_GROUPS / KILN_VECTOR };
 struct panel_row {
     uint32_t words[(PANEL_GROUPS + KILN_VECTOR) / 2];
 };
@@ -329,24 +331,27 @@ KILN_INLINE void add_panel_products(float (*sums)[TILES][4], const float (*produ
     }
 }
 
-/* As multiply_step, of a step whose scales and zeros are in a panel. Two chunks have groups of 32 in a word, or one of
- * 64 in half a word. */
-template <uint32_t TILES>
+/* As multiply_step, of a step whose scales and zeros are in a panel: of one group, or of groups of 32 or 64 (SMALL), of
+ * which two chunks have two in a word, or one in half a word. */
+template <uint32_t TILES, bool SMALL>
 KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_tile<TILES> *tiles,
                                      const panel *groups, const row_sources<TILES> &from, uint32_t k) {
-    const bool by_chunk = args.group_log2 == 5;
-    const uint32_t first = (k >> args.group_log2) % PANEL_GROUPS / 2;
+    const uint32_t first = (k >> args.group_log2) % PANEL_GROUPS;
+    const bool by_chunk = SMALL && args.group_log2 == 5;
     const panel_row *scales = groups->scales + kiln_thread() % 32 / 4, *zeros = scales + COLS;
+    row_products<TILES> products;
     KILN_UNROLL
     for (uint32_t c = 0; c < STEP / CHUNK; c++) {
-        const uint32_t t = c / TILE_CHUNKS, word = first + (by_chunk ? t : 0);
-        const uint32_t half = (by_chunk ? c % TILE_CHUNKS : t) ? HIGH_HALF : LOW_HALF;
-        row_products<TILES> products = {};
+        const uint32_t t = c / TILE_CHUNKS, word = first / 2 + (by_chunk ? t : 0);
+        const uint32_t half = (by_chunk ? c % TILE_CHUNKS : SMALL ? t : first % 2) ? HIGH_HALF : LOW_HALF;
+        if (SMALL) products = row_products<TILES>();
+        const bool begins = SMALL || c == 0, ends = SMALL || c + 1 == STEP / CHUNK;
+        if (begins) products = row_products<TILES>();
         multiply_chunk(&products, tiles[t], c % TILE_CHUNKS);
-        add_panel_products<TILES>(sums, products.of, true, scales, word, half);
+        if (ends) add_panel_products<TILES>(sums, products.of, true, scales, word, half);
         if (args.zeros) {
             total_chunk(&products, tiles[t], c % TILE_CHUNKS);
-            add_panel_products<TILES>(sums, &products.totals, false, zeros, word, half);
+            if (ends) add_panel_products<TILES>(sums, &products.totals, false, zeros, word, half);
         }
         if ((c + 1) % TILE_CHUNKS) continue;
         refill_tile(args, &tiles[t], from, t);
@@ -354,9 +359,9 @@ KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*s
     }
 }
 
-/* Adds to the sums all products of a warp, of whole steps of small groups. While a panel is used, the next is copied.
+/* Adds to the sums all products of a warp, of whole steps. While a panel is used, the next is copied.
  */
-template <uint32_t TILES>
+template <uint32_t TILES, bool SMALL>
 KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], panel *panels) {
     enum : uint32_t { STEPS = 2 };
     row_sources<TILES> from = row_sources_of<TILES>(args);
@@ -382,7 +387,7 @@ KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)
         for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
             const uint32_t k = from.k - STEPS * step;
             if (k >= end) continue;
-            multiply_panel_step<TILES>(args, sums, tiles[s], panels + first / depth % 2, from, k);
+            multiply_panel_step<TILES, SMALL>(args, sums, tiles[s], panels + first / depth % 2, from, k);
         }
     }
     kiln_barrier();
@@ -422,8 +427,10 @@ template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w
     const bool plain = __CUDA_ARCH__ >= (TILES == 1 ? 900 : 800); /* elsewhere WHOLE does it in a smaller image */
     const bool panels = __CUDA_ARCH__ >= (TILES == 1 ? 800 : 900);
     if (kiln_block()) return;
-    if (panels && all.panels)
-        multiply_panels<TILES>(args, sums, (panel *)of_warps);
+    if (panels && all.panels && args.group_log2 < STEP_LOG2)
+        multiply_panels<TILES, true>(args, sums, (panel *)of_warps);
+    else if (__CUDA_ARCH__ >= 900 && all.panels)
+        multiply_panels<TILES, false>(args, sums, (panel *)of_warps);
     else if (args.group_log2 < STEP_LOG2 || args.k % STEP)
         multiply_rows<TILES, ANY>(args, sums);
     else if (plain && !args.zeros && !args.pre_scale)

@@ -12,6 +12,5 @@
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(gemm_w4a16_mma_128, 128, 128, 64, 20480, 100)
 KILN_SHAPE(gemm_w4a16_mma_64, 64, 64, 64, 10240, 60)
-KILN_SHAPE(gemm_w4a16_mma_rows_8, 8, 32, 1024, 17408, 100)
-KILN_STAGES(gemm_w4a16_mma_rows_8, 2)
+KILN_SHAPE(gemm_w4a16_mma_rows_8, 8, 32, 8192, 17408, 100)
 KILN_SHAPE(gemm_w4a16_mma_rows_16, 16, 32, 1024, 0, 100)

@@ -307,16 +307,19 @@ static void test_packed_rows(kiln_stream *stream) {
     }
 }
 
-/* Repacked weights of few rows whose groups are shorter than a step and fill vectors: fewer steps than warps, an odd
- * number of a warp's, more groups than are in shared memory at a time, a last block of half the columns. */
-static void test_packed_rows_of_small_groups(kiln_stream *stream) {
-    static const int64_t of[][2] = {{256, 32}, {2816, 32}, {8960, 32}, {512, 64}, {3584, 64}, {9216, 64}};
+/* Repacked weights of few rows whose groups fill vectors: fewer steps than warps, an odd number of a warp's, more
+ * groups than are in shared memory at a time, a last block of half the columns. */
+static void test_packed_rows_of_vectors(kiln_stream *stream) {
+    static const int64_t of[][2] = {{256, 32},  {2816, 32},  {8960, 32},   {512, 64},   {3584, 64},
+                                    {9216, 64}, {1024, 128}, {17408, 128}, {2048, 256}, {34816, 256}};
+    enum { COUNT = sizeof of / sizeof *of };
     for (precision p = F16; p < precision_end(); p++) {
         if (!takes_packed(stream, p)) continue;
-        for (int i = 0; i < 12; i++) {
-            shape s = {.m = (i + i / 6 + (int)p) % 2 ? 5 : 14, .n = 48, .k = of[i % 6][0], .group = of[i % 6][1]};
+        for (int i = 0; i < 2 * COUNT; i++) {
+            const int64_t k = of[i % COUNT][0], group = of[i % COUNT][1];
+            shape s = {.m = (i + i / COUNT + (int)p) % 2 ? 5 : 14, .n = k > 10000 ? 16 : 48, .k = k, .group = group};
             s.layout = KILN_W4A16_SM80_V1;
-            s.zeros = (i + i / 6) % 2;
+            s.zeros = group > 64 || (i + i / COUNT) % 2;
             s.bias = i % 3 == 0;
             s.padding = i % 4 == 1 ? 8 : 0;
             run(stream, p, s);
@@ -516,7 +519,7 @@ int main(void) {
         on_each_device(test_exact),
         on_each_device(test_no_products),
         on_each_device(test_packed_rows),
-        on_each_device(test_packed_rows_of_small_groups),
+        on_each_device(test_packed_rows_of_vectors),
         on_each_device(test_packed_rows_of_many_blocks),
         on_each_device(test_packed_tiles),
         on_each_device(test_packed_unaligned),
