@@ -1,6 +1,7 @@
 /* log_softmax for sm_90a: log_softmax_gpu.c, whose kernel may begin before the preceding kernel has ended, and
  * log_softmax_cluster for long rows, of which a cluster of eight blocks holds one in registers (exp_sum_sm90a.h), so
- * that it is read once. Not measured: softmax does so in 97 % of a copy's time. */
+ * that it is read once: [1024, 131072] in bf16 takes 194.9 us (H100 80GB HBM3, driver 580.159.04, 2026-11-26), the time
+ * of a copy, and 275 us by two launches. f32 is not measured. */
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/exp_sum_sm90a.h"
 #include "kernels/common/tuned.h"
