@@ -590,10 +590,11 @@ KILN_INLINE row_bins divide_bin(const kiln_row *row, row_bins bins, uint32_t bin
         bins.greatest -= bin << bins.shift;
     }
     bins.most = kiln_order_value(whole_key(bins.greatest));
-    bins.least = kiln_order_value(whole_key(bins.greatest - span + 1));
+    float end = kiln_order_value(whole_key(bins.greatest - span + 1));
+    bins.least = end == end ? end : -KILN_INFINITY; /* keys below that of -inf are NaN's */
     bins.shift = 0;
     KILN_LOOP
-    while (span > (uint32_t)BINS << bins.shift)
+    while ((span - 1) >> BINS_LOG2 >> bins.shift)
         bins.shift++;
     bins.shift = uniform(bins.shift);
     return bins;

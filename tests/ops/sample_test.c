@@ -356,7 +356,9 @@ static void test_agreement(kiln_stream *stream) {
         {2, 5003, 500, 90, 0.9, 0, wide_logit},    {1, 40003, 50, 1, 0.9, 0, any_logit},
         {2, 5003, 0, 1, 0, 0, any_logit},          {1, 16411, 0, 1, 0, 0, any_logit},
         {1, 16411, 0, 0, 0, 0, any_logit},         {1, 16411, 0, 0.3, 0.9, 0, any_logit},
-        {1, 16411, 3000, 3, 0.9, 0, any_logit},
+        {1, 16411, 3000, 3, 0.9, 0, any_logit},    {1, 16411, 0, 3, 0.9, 0, any_logit},
+        {1, 16411, 0, 1, 0.7, 0.01, any_logit},    {1, 16411, 3000, 0.02, 0, 0, any_logit},
+        {2, 5003, 3000, 0.02, 0, 0, any_logit},    {2, 5003, 4900, 1, 0, 0, rarely_infinite_logit},
     };
     kiln_device_options options = {.backend = KILN_BACKEND_CPU, .threads = 1};
     kiln_device *cpu;
