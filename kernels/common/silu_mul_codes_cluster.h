@@ -4,32 +4,33 @@
 #ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_CLUSTER_H
 #define KILN_KERNELS_COMMON_SILU_MUL_CODES_CLUSTER_H
 
-#include "kernels/arch/sm90a_cluster.h"
+#include "kernels/arch/sm90a_remote_store.h"
 #include "kernels/common/silu_mul_codes_cluster_args.h"
 #include "kernels/common/silu_mul_codes_sm90a.h"
 
 #define KILN_SILU_MUL_CLUSTER_HEAD \
     extern "C" __global__ __cluster_dims__(KILN_SILU_MUL_CLUSTER, 1, 1) __launch_bounds__(KILN_SILU_MUL_THREADS) void
 
-/* What the warps of a cluster tell a block: their greatest magnitudes, the first number of each four. */
+/* What the warps of a cluster tell a block: their greatest magnitudes, side by side so that a warp reads 32 of them at
+ * once without bank conflicts. */
 typedef struct kiln_silu_mul_told {
-    float4 of[KILN_SILU_MUL_CLUSTER][KILN_SILU_MUL_THREADS / KILN_SUBGROUP];
+    float of[KILN_SILU_MUL_THREADS / KILN_SUBGROUP][KILN_SILU_MUL_CLUSTER];
 } kiln_silu_mul_told;
 
 /* The greatest of the cluster's, whose blocks have that many warps. All blocks have begun once they have come to
  * kiln_sm90a_cluster_arrive. */
 KILN_INLINE float kiln_silu_mul_tell(float greatest, kiln_silu_mul_told *told, uint32_t warps) {
     const uint32_t lane = kiln_thread() % KILN_SUBGROUP, warp = kiln_thread() / KILN_SUBGROUP;
-    const float own[4] = {kiln_float(kiln_sm90a_warp_greatest(kiln_bits(greatest))), 0.0f, 0.0f, 0.0f};
+    const float own = kiln_float(kiln_sm90a_warp_greatest(kiln_bits(greatest)));
     kiln_sm90a_cluster_wait();
     if (lane < KILN_SILU_MUL_CLUSTER)
-        kiln_sm90a_store_remote_v4(kiln_sm90a_remote(kiln_sm90a_shared(&told->of[kiln_tile()][warp]), lane), own);
+        kiln_sm90a_store_remote(kiln_sm90a_remote(kiln_sm90a_shared(&told->of[warp][kiln_tile()]), lane), own);
     __syncwarp();
     kiln_sm90a_cluster_sync();
     greatest = 0.0f;
     KILN_LOOP
     for (uint32_t i = lane; i < KILN_SILU_MUL_CLUSTER * warps; i += KILN_SUBGROUP)
-        greatest = kiln_fast_max(greatest, told->of[i % KILN_SILU_MUL_CLUSTER][i / KILN_SILU_MUL_CLUSTER].x);
+        greatest = kiln_fast_max(greatest, told->of[i / KILN_SILU_MUL_CLUSTER][i % KILN_SILU_MUL_CLUSTER]);
     return kiln_float(kiln_sm90a_warp_greatest(kiln_bits(greatest)));
 }
 

@@ -117,7 +117,8 @@ static bool are_neighbours(const uint64_t *addresses, uint32_t lanes, uint32_t s
     return true;
 }
 
-/* A request is done in phases of as many lanes as 128 bytes serve; in a phase each bank gives one word at a time. */
+/* A request is done in phases of as many lanes as 128 bytes serve; in a phase each bank gives one word at a time. Each
+ * block of a cluster has banks of its own. */
 static void count_shared(ptx_warp *warp, const uint64_t *addresses, uint32_t mask, uint32_t size) {
     enum { BANKS = 32 };
     sim_counters *counters = &warp->block->counters;
@@ -131,12 +132,12 @@ static void count_shared(ptx_warp *warp, const uint64_t *addresses, uint32_t mas
         for (uint32_t l = first; l < first + lanes; l++) {
             for (uint32_t w = 0; w < words && mask >> l & 1; w++) {
                 uint64_t word = addresses[l] / 4 + w;
-                uint32_t bank = word % BANKS, at = depth[bank];
-                while (at && seen[bank][at - 1] != word)
-                    at--;
+                uint32_t bank = word % BANKS, at = depth[bank], words_of_block = 1;
+                for (; at && seen[bank][at - 1] != word; at--)
+                    words_of_block += seen[bank][at - 1] * 4 >> PTX_RANK_SHIFT == addresses[l] >> PTX_RANK_SHIFT;
                 if (at) continue;
                 seen[bank][depth[bank]++] = word;
-                if (depth[bank] > deepest) deepest = depth[bank];
+                if (words_of_block > deepest) deepest = words_of_block;
             }
         }
         counters->shared_conflicts += deepest - 1;

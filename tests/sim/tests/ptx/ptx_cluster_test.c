@@ -23,7 +23,7 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
 
 /* %r1 the thread, %r2 the rank, [%r3] its word of tile, [%r4] that of the other block and [%r5] its barrier, [mb] the
  * block's own, %p1 the first thread, %p2 block 0 of the cluster, [%rd2] the thread's word of memory. */
-static sim_report run(const char *body, uint64_t seed) {
+static sim_report run(const char *body, uint64_t seed, sim_counters *counters) {
     static char text[8192];
     char why[256] = "";
     snprintf(text, sizeof text,
@@ -42,7 +42,6 @@ static sim_report run(const char *body, uint64_t seed) {
     if (!program) fail_msg("%s", why);
     const uint64_t pointer = (uintptr_t)memory;
     sim_report report = {0};
-    sim_counters counters = {0};
     const ptx_launch launch = {.program = program,
                                .code = ptx_program_find(program, "kernel"),
                                .grid = {BLOCKS, 1, 1},
@@ -54,7 +53,7 @@ static sim_report run(const char *body, uint64_t seed) {
                                .reserved_shared_bytes = 1024,
                                .threads = 1 + seed % 2};
     memset(memory, 0, sizeof memory);
-    ptx_launch_run(&launch, &counters, &report);
+    ptx_launch_run(&launch, counters, &report);
     ptx_program_free(program);
     return report;
 }
@@ -141,7 +140,8 @@ static void each_mistake_is_reported(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         bool reported = false;
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-            const sim_report report = run(rows[i].body, seed);
+            sim_counters counters = {0};
+            const sim_report report = run(rows[i].body, seed, &counters);
             const bool good = rows[i].kind == SIM_FAULT_NONE;
             const bool early =
                 report.kind == SIM_FAULT_RACE || report.kind == SIM_FAULT_NONE; /* by the order of blocks */
@@ -157,7 +157,22 @@ static void each_mistake_is_reported(void **state) {
     }
 }
 
+/* Neighbouring lanes store to words of one bank, of two blocks. */
+static void each_block_has_its_own_banks(void **state) {
+    (void)state;
+    static const char body[] = SYNC "shl.b32 %r7, %r2, 7;\nand.b32 %r8, %r1, 62;\nshl.b32 %r8, %r8, 1;\n"
+                                    "add.u32 %r7, %r7, %r8;\nmov.u32 %r8, tile;\nadd.u32 %r7, %r7, %r8;\n"
+                                    "and.b32 %r8, %r1, 1;\nmapa.shared::cluster.u32 %r9, %r7, %r8;\n"
+                                    "st.shared::cluster.u32 [%r9], %r1;\n" SYNC;
+    sim_counters counters = {0};
+    const sim_report report = run(body, 1, &counters);
+    if (report.kind) fail_msg("%s", report.text);
+    assert_int_equal(counters.shared_requests, WORDS / 32);
+    assert_int_equal(counters.shared_conflicts, 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(each_mistake_is_reported)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_mistake_is_reported),
+                                       cmocka_unit_test(each_block_has_its_own_banks)};
     return cmocka_run_group_tests_name("ptx_cluster", tests, NULL, NULL);
 }
