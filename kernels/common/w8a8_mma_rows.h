@@ -3,12 +3,19 @@
  * k and add up their sums in shared memory. Rows of b are the first factor of mma.sync and those of a the second, and
  * nothing goes through shared memory: a lane's 16 bytes of a row are, with k in another order that is the same for both
  * factors, its part of two fragments. As soon as a chunk of k has been multiplied, its registers wait for that of the
- * warp's next step, so that 3 of 4 chunks are on their way at any time; the scales of a block's results are, too, while
+ * warp's next step, so that 2 to 4 chunks are on their way at any time; the scales of a block's results are, too, while
  * it multiplies.
  *
- * Floor: one read of b. Not measured. Measured on an H100 (driver 580.159.04, 2026-11-26) before, when the assembler
- * had moved each load to where its chunk was multiplied, 1 row of e4m3 in us, and what reading b takes at 3 TB/s:
- * 28672 x 4096 50.0 (39), 4096 x 14336 26.9 (19.5), 6144 x 4096 15.6 (8.4), 4096 x 4096 10.3 (5.6).
+ * Floor: one read of b. Measured on an H100 (80 GB HBM3, driver 580.159.04, 2026-11-26), e4m3, in us; before, when the
+ * assembler had moved each load to where its chunk was multiplied; and what reading b takes at 3 TB/s. 1 row by ncu
+ * within a step of Llama-3-8B, 16 rows by CUDA graphs:
+ *
+ *   rows x n x k        now    before   reading
+ *   1 x 28672 x 4096    44.9   50.0     39
+ *   1 x 4096 x 14336    23.6   26.9     19.5
+ *   1 x 6144 x 4096     12.4   15.6      8.4
+ *   1 x 4096 x 4096      9.3   10.3      5.6
+ *   16 x 8192 x 8192    28.2   30.3     22.4
  *
  * The includer defines, after the portable kernels, `unit`:
  *   sums                       int32_t or float: what mma adds in

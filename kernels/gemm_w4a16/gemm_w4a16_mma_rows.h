@@ -20,11 +20,11 @@
  * sm_80 to sm_120, but for sm_90a, have those of small groups for 8 rows, which keeps images small.
  *
  * Before panels an H100 took in a step of the Llama-3-8B shape, with groups of 32 and zeros, 53.5 us for 1 row of
- * 28672 x 4096, 31.4 of 4096 x 14336, 16.1 of 6144 x 4096 and 12.0 of 4096 x 4096; with groups of 128 and zeros 50.1
- * for 28672 x 8192 and 53.1 for 8 rows, without zeros 45.4 and 47.2 (driver 580.159.04, 2026-11-26). With them: not
- * measured. A step with zeros is 430 instructions for 8 rows and 531 for 16 with groups of 32, 338 and 405 with groups
- * of 128, and 28672 x 4096 has 217 steps for each of an H100's multiprocessors: 13 and 16 us with groups of 32
- * (predicted), and reading 24.5.
+ * 28672 x 4096, 31.4 of 4096 x 14336, 16.1 of 6144 x 4096 and 12.0 of 4096 x 4096; with groups of 128 and zeros 29.5,
+ * 16.3, 10.2 and 8.3 (by ncu), and 50.1 for 28672 x 8192 and 53.1 for 8 rows, without zeros 45.4 and 47.2 (80 GB HBM3,
+ * driver 580.159.04, 2026-11-26). With them: not measured. A step with zeros is 430 instructions for 8 rows and 531 for
+ * 16 with groups of 32, 338 and 405 with groups of 128, and 28672 x 4096 has 217 steps for each of an H100's
+ * multiprocessors: 13 and 16 us with groups of 32 (predicted), and reading 24.5.
  *
  * Floor: one read of the weights. Not measured. A step without zeros and pre_scale is 240 instructions for 8 rows and
  * 280 for 16 on sm_90a, in the assembler's code, so that 8192 x 8192 takes an H100's schedulers 3.8 and 4.4 us
