@@ -12,11 +12,13 @@ _Static_assert((int)KILN_VECTOR_BINARY == (int)KILN_CODE_BINARY && (int)KILN_VEC
 enum {
     SHARED_BYTES = 47 << 10, /* every device has these, and room for what does not depend on the call */
     SLICES = 1024,           /* at most */
-    SLICE_BYTES = 256 << 10, /* at least: in smaller slices most rows would be among the best so far */
+    SLICE_BYTES = 128 << 10, /* at least: in smaller slices most rows would be among the best so far */
     SLICE_ROWS = 2048,       /* are enough, however short they are */
     JOINED = 8192,           /* ranks that a block merges, or those of JOINED_SLICES */
     JOINED_SLICES = 8,
-    JOINED_STEP = 1024 /* that there is room for beside k others, at least */
+    JOINED_STEP = 1024, /* that there is room for beside k others, at least */
+    STEPS = 3,          /* whose ranks there is room for beside k others, while that is within STEPS_RANKS */
+    STEPS_RANKS = 1024
 };
 
 static int64_t greater(int64_t a, int64_t b) {
@@ -40,7 +42,7 @@ static void cut(const kiln_vector_search_params *params, kiln_vector_search_args
     least = greater(least < SLICE_ROWS ? least : SLICE_ROWS, 2 * k);
     args->slice = (uint32_t)(quotient(greater(quotient(params->rows, SLICES), least), step) * step);
     args->slices = (uint32_t)quotient(params->rows, args->slice);
-    args->capacity = capacity_for(k + step);
+    args->capacity = capacity_for(k + STEPS * step <= STEPS_RANKS ? k + STEPS * step : k + step);
     args->steps = (args->capacity - (uint32_t)k) / step;
 }
 
@@ -50,7 +52,7 @@ static void cut_again(kiln_vector_search_args *args) {
     args->slice = (uint32_t)greater(JOINED / args->k, JOINED_SLICES) * args->k;
     args->slices = (uint32_t)quotient(args->rows, args->slice);
     args->capacity = capacity_for(args->k + JOINED_STEP);
-    args->steps = (args->capacity - args->k) / KILN_BLOCK;
+    args->steps = 1;
     args->tile = 1;
 }
 
@@ -124,7 +126,7 @@ static kiln_status vector_search(kiln_stream *stream, const kiln_vector_search_p
         .query_codes = params->query_codes,
         .table_codes = params->table_codes,
         .query_scales = params->query_scales,
-        .table_scales = params->table_scales,
+        .table_scales = params->code_type == KILN_VECTOR_BINARY ? NULL : params->table_scales,
         .queries = params->queries,
         .rows = params->rows,
         .query_stride = params->query_codes_stride ? params->query_codes_stride : params->code_cols,

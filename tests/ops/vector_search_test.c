@@ -346,6 +346,11 @@ static void test_searches(kiln_stream *stream) {
 static void test_long_lists(kiln_stream *stream) {
     search_case c = {.queries = 1, .rows = 2100, .bytes = 4, .k = 1000, .code_type = KILN_VECTOR_BINARY};
     search(stream, precision_first(), c, any_byte, NULL, true);
+    /* A floor from the greatest ranks of every list; and from those of every second list. */
+    c = (search_case){.queries = 2, .rows = 9000, .bytes = 128, .k = 3, .code_type = KILN_VECTOR_INT8};
+    search(stream, precision_first(), c, any_byte, any_scale, true);
+    c = (search_case){.queries = 1, .rows = 300000, .bytes = 4, .k = 7, .code_type = KILN_VECTOR_BINARY};
+    search(stream, precision_first(), c, any_byte, NULL, true);
     if (!harness_on_cpu(stream)) return;
     c = (search_case){.queries = 5, .rows = 50000, .bytes = 8, .k = 1024, .code_type = KILN_VECTOR_INT8};
     search(stream, precision_first(), c, any_byte, any_scale, true);
