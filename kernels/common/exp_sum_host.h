@@ -5,15 +5,18 @@
 #include "kernels/common/exp_sum_args.h"
 #include "kernels/common/host.h"
 
-/* Whether the image has the kernel and a cluster holds a row, which is then divided among its blocks in *shape. */
-static inline bool kiln__cluster_holds(const kiln_kernel *kernel, unsigned size_log2, kiln_shape *shape) {
+/* How many threads the blocks of a cluster have that holds a row, which is then divided among them in *shape: as few as
+ * can. 0: none holds it, or the image has no such kernel. */
+static inline uint32_t kiln__cluster_threads(const kiln_kernel *kernel, unsigned size_log2, kiln_shape *shape) {
     uint64_t vector = KILN_VECTOR_BYTES >> size_log2, vectors = (uint64_t)shape->cols / vector;
-    if (kernel->info.absent || !shape->wide || (uint64_t)shape->cols % vector ||
-        vectors > KILN_EXP_SUM_CLUSTER * KILN_EXP_SUM_HELD * KILN_BLOCK)
-        return false;
+    if (kernel->info.absent || !shape->wide || (uint64_t)shape->cols % vector) return 0;
+    uint32_t threads = KILN_BLOCK;
+    while (threads <= KILN_EXP_SUM_THREADS_MOST && vectors > KILN_EXP_SUM_CLUSTER * KILN_EXP_SUM_HELD * threads)
+        threads *= 2;
+    if (threads > KILN_EXP_SUM_THREADS_MOST) return 0;
     shape->tile = (uint32_t)((vectors + KILN_EXP_SUM_CLUSTER - 1) / KILN_EXP_SUM_CLUSTER * vector);
     shape->lanes_log2 = KILN_BLOCK_LOG2;
-    return true;
+    return threads;
 }
 
 #endif

@@ -14,13 +14,13 @@ KILN_PROGRAMMATIC(log_softmax)
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD KILN_CLUSTER_ENTRY_HEAD
 
-KILN_ENTRY(log_softmax_cluster, kiln_log_softmax_args) {
-    KILN_SHARED kiln_cluster_exchange exchange;
-    kiln_span s = kiln_span_of(&args.shape);
+template <uint32_t THREADS>
+KILN_INLINE void log_softmax_cluster(const kiln_log_softmax_args &args, kiln_cluster_exchange *exchange) {
+    kiln_span s = kiln_cluster_span(&args.shape);
     if (s.row >= (uint64_t)args.shape.rows) return; /* the whole cluster */
     kiln_vector held[KILN_EXP_SUM_HELD];
-    kiln_cluster_hold(held, s, kiln_span_of_input(s, args.x, args.x_stride));
-    kiln_exp_sum row = kiln_exp_sum_cluster(held, s, &exchange);
+    kiln_cluster_hold<THREADS>(held, s, kiln_span_of_input(s, args.x, args.x_stride));
+    kiln_exp_sum row = kiln_exp_sum_cluster<THREADS>(held, s, exchange);
     bool first = kiln_thread() == 0 && kiln_tile() == 0;
     float origin = kiln_exp_origin(row.max), log_sum = finish(args.lse + s.row, row, origin, first);
     if (!args.y) return;
@@ -29,5 +29,10 @@ KILN_ENTRY(log_softmax_cluster, kiln_log_softmax_args) {
         if (vector >= s.whole) break;
         put_vector(y + vector * KILN_VECTOR, held[k], origin, log_sum);
     }
+}
+
+KILN_ENTRY(log_softmax_cluster, kiln_log_softmax_args) {
+    KILN_SHARED kiln_cluster_exchange exchange;
+    KILN_CLUSTER_OF(log_softmax_cluster, args, &exchange);
 }
 KILN_PROGRAMMATIC(log_softmax_cluster)

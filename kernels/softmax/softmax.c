@@ -20,10 +20,12 @@ static kiln_status launch_cluster(kiln_stream *stream, unsigned part, const kiln
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &module));
     const kiln_kernel *kernel = &module->kernels[KERNEL_softmax_cluster];
     kiln_softmax_args cluster = *args;
-    *out_launched = kiln__cluster_holds(kernel, kiln__part_size_log2(part), &cluster.shape);
-    if (!*out_launched) return KILN_OK;
+    const uint32_t threads = kiln__cluster_threads(kernel, kiln__part_size_log2(part), &cluster.shape);
+    *out_launched = threads != 0;
+    if (!threads) return KILN_OK;
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, KILN_EXP_SUM_CLUSTER, (uint64_t)args->shape.rows, &config));
+    config.block[0] = threads;
     return kiln__operator_launch(stream, kernel, &config, &cluster, sizeof cluster);
 }
 

@@ -19,12 +19,12 @@ KILN_PROGRAMMATIC(softmax_rows)
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD KILN_CLUSTER_ENTRY_HEAD
 
-KILN_ENTRY(softmax_cluster, kiln_softmax_args) {
-    KILN_SHARED kiln_cluster_exchange exchange;
-    kiln_span s = kiln_span_of(&args.shape);
+template <uint32_t THREADS>
+KILN_INLINE void softmax_cluster(const kiln_softmax_args &args, kiln_cluster_exchange *exchange) {
+    kiln_span s = kiln_cluster_span(&args.shape);
     kiln_vector held[KILN_EXP_SUM_HELD];
-    kiln_cluster_hold(held, s, kiln_span_of_input(s, args.x, args.x_stride));
-    kiln_exp_sum row = kiln_exp_sum_cluster(held, s, &exchange);
+    kiln_cluster_hold<THREADS>(held, s, kiln_span_of_input(s, args.x, args.x_stride));
+    kiln_exp_sum row = kiln_exp_sum_cluster<THREADS>(held, s, exchange);
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
     float values[KILN_VECTOR], scale = scale_of(row.sum), origin = kiln_exp_origin(row.max);
     KILN_FOR_CLUSTER_HELD(s, vector, k) {
@@ -33,5 +33,10 @@ KILN_ENTRY(softmax_cluster, kiln_softmax_args) {
         kiln_add_exponentials(0.0f, values, origin);
         put(y + vector * KILN_VECTOR, values, scale);
     }
+}
+
+KILN_ENTRY(softmax_cluster, kiln_softmax_args) {
+    KILN_SHARED kiln_cluster_exchange exchange;
+    KILN_CLUSTER_OF(softmax_cluster, args, &exchange);
 }
 KILN_PROGRAMMATIC(softmax_cluster)

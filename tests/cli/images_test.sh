@@ -58,14 +58,14 @@ total() { # PATTERN COUNT
 }
 
 # Every PTX text at the lowest version of its target: any later one would shut out drivers that could run it. Products of
-# E4M3 by matrix units came to PTX with version 8.4, conversions to E4M3 on sm_89 with 8.1, those of sm_75 by its matrix
-# units with 6.5.
+# E4M3 by matrix units came to PTX with version 8.4, conversions to E4M3 on sm_89 and asynchronous stores to another block
+# of a cluster with 8.1, those of sm_75 by its matrix units with 6.5.
 at_their_floor() {
     local status=0 target floor
     while read -r target floor _; do
         grep -h " target=$target kind=ptx " embedded/*/manifest | grep -v " ptx=$floor " |
             grep -v '^file=\(gemm_f16\|gemm_w4a16_f16\|gemm_int8_[^.]*\|mha_f16\|mha_paged_f16\)[.]sm_75[.]ptx .* ptx=6[.]5 ' |
-            grep -v '^file=quantize_fp8_.*[.]sm_89[.]ptx .* ptx=8[.]1 ' |
+            grep -v '^file=\(quantize_fp8_.*[.]sm_89\|sample_.*[.]sm_90a\)[.]ptx .* ptx=8[.]1 ' |
             grep -v '^file=\(gemm_fp8\|mha_fp8_fwd\|mha_int8_x_fp8_fwd\)_.*[.]sm_\(89\|90a\)[.]ptx .* ptx=8[.]4 ' && status=1
     done < <(scripts/targets.sh nvidia)
     return $status
@@ -116,7 +116,7 @@ check "384 KiB of images at most for those that quantise to NVFP4: kernels that 
 check "384 KiB of images at most for those whose long rows a cluster holds on sm_90a" \
     small $((384 * 1024)) softmax log_softmax silu_mul_fp8 silu_mul_int8
 check "3 MiB at most for any: mha_paged has kernels of nine instruction sets" small $((3 * 1024 * 1024)) "${operators[@]}"
-check "28 MiB at most for all" small $((28 * 1024 * 1024))
+check "29 MiB at most for all" small $((29 * 1024 * 1024))
 check "every image of every operator" same "$(expected)" "$(listed)"
 check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \
     "$(listed softmax | grep '|f16|.*|ptx|')"

@@ -127,7 +127,7 @@ static void run_special(kiln_stream *stream, precision p, int64_t cols, int spec
 }
 
 /* Rows of many chunks, and rows that a cluster of blocks holds on some devices: those that begin on 16 bytes, with
- * whole vectors, up to 256 KiB. */
+ * whole vectors, up to 1 MiB. */
 static void test_long_rows(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
         int64_t cols = 50003, most = (1 << 18) / (int64_t)precision_size(p);
@@ -136,7 +136,8 @@ static void test_long_rows(kiln_stream *stream) {
         run(stream, p, (shape){.rows = 2, .cols = 40000, .x_padding = 8, .y_padding = 16}, special_logit, true);
         run(stream, p, (shape){.rows = 2, .cols = most}, wide_logit, false);
         run(stream, p, (shape){.rows = 1, .cols = most}, logit, true);
-        run(stream, p, (shape){.rows = 1, .cols = most + 8}, logit, true);
+        for (int64_t more = 1; more <= 4; more *= 2)
+            run(stream, p, (shape){.rows = 1, .cols = more * most + 8}, logit, true);
         run(stream, p, (shape){.rows = 1, .cols = 40000}, lowest, true);
         for (int special = 0; special < 4; special++) {
             run_special(stream, p, cols, special);
