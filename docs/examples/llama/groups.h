@@ -4,8 +4,8 @@
 
 #include "weights.h"
 
-/* How many elements of a row of k share a scale and a zero: 128, as AWQ's and GPTQ's models have it, where that divides k,
- * else 32 or, where that does not, all. */
+/* How many elements of a row of k share a scale and a zero: 128, as AWQ's and GPTQ's models have it, where that divides
+ * k, else 32 or, where that does not, all. */
 int64_t llama_group_of(int64_t k);
 
 /* A matrix [n, k], k even, in the form that kiln_gemm_w4a16_* takes: weights [n, k / 2], and scales and zeros
