@@ -102,16 +102,16 @@ typedef struct part {
 } part;
 
 /* The column of the part's first element, or the number of its first candidate. */
-KILN_INLINE uint32_t start_of(void) {
-    return kiln_tile() * KILN_TOP_K_CHUNK;
+KILN_INLINE uint32_t start_of(const kiln_top_k_args *args) {
+    return kiln_tile() * (uint32_t)args->shape.tile;
 }
 
 KILN_INLINE part part_of(const kiln_top_k_args *args, const team *t) {
-    uint32_t start = start_of(), left = (uint32_t)args->shape.cols - start;
+    uint32_t start = start_of(args), left = (uint32_t)args->shape.cols - start, tile = (uint32_t)args->shape.tile;
     part p;
     p.args = args;
     p.row = t->row;
-    p.count = left < KILN_TOP_K_CHUNK ? left : KILN_TOP_K_CHUNK;
+    p.count = left < tile ? left : tile;
     p.x = (const kiln_element *)args->x + t->row * (uint64_t)args->x_stride + start;
     uint32_t past = (uint32_t)((uint64_t)p.x / sizeof(kiln_element)) % KILN_VECTOR;
     p.head = (0 - past) % KILN_VECTOR;
@@ -142,7 +142,7 @@ KILN_INLINE uint32_t single_place(const part *p, uint32_t single) {
 }
 
 KILN_INLINE kiln_top_k_candidate candidate_at(const part *p, uint32_t place) {
-    uint64_t first = p->row * (uint64_t)p->args->shape.cols + start_of();
+    uint64_t first = p->row * (uint64_t)p->args->shape.cols + start_of(p->args);
     return KILN_GLOBAL(const kiln_top_k_candidate, p->args->from)[first + place];
 }
 
@@ -151,7 +151,7 @@ KILN_INLINE uint32_t key_at(const part *p, uint32_t place) {
 }
 
 KILN_INLINE uint32_t col_at(const part *p, uint32_t place) {
-    return p->args->from ? candidate_at(p, place).col : start_of() + place;
+    return p->args->from ? candidate_at(p, place).col : start_of(p->args) + place;
 }
 
 #endif

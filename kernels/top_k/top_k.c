@@ -6,13 +6,29 @@
 
 _Static_assert((int)KILN_TOP_K_MOST == (int)KILN_TOP_K_RANKS, "ops/sample.h says what kernels have room for");
 
-static uint64_t chunks_of(uint64_t count) {
-    return (count + KILN_TOP_K_CHUNK - 1) / KILN_TOP_K_CHUNK;
+enum {
+    BLOCKS = 1024,        /* are as many as a device works on at a time */
+    CHUNK_MOST = 1 << 17, /* elements */
+    CHUNK_RANKS = 64,     /* the most that are chosen from more than KILN_TOP_K_CHUNK: passes for more read all again */
+    JOINED = 64           /* candidates that a subgroup chooses from: a block would mostly wait */
+};
+
+static uint64_t chunks_of(uint64_t count, uint64_t chunk) {
+    return (count + chunk - 1) / chunk;
+}
+
+/* The elements of a row that a block chooses from. Fewer chunks leave fewer candidates, and a row that is one takes one
+ * launch, but there must be blocks enough. */
+static uint64_t chunk_of(uint64_t rows, uint64_t cols, uint64_t k) {
+    uint64_t chunk = KILN_TOP_K_CHUNK;
+    while (chunk < cols && chunk < CHUNK_MOST && k <= CHUNK_RANKS && rows * chunks_of(cols, 2 * chunk) >= BLOCKS)
+        chunk *= 2;
+    return chunk;
 }
 
 /* How many candidates the chunks of count elements leave: k each, and the last chunk no more than it has. */
-static uint64_t left_of(uint64_t count, uint64_t k) {
-    uint64_t whole = chunks_of(count) - 1, last = count - whole * KILN_TOP_K_CHUNK;
+static uint64_t left_of(uint64_t count, uint64_t k, uint64_t chunk) {
+    uint64_t whole = chunks_of(count, chunk) - 1, last = count - whole * chunk;
     return whole * k + (last < k ? last : k);
 }
 
@@ -24,10 +40,13 @@ static uint64_t candidates_size(uint64_t rows, uint64_t count) {
 /* Each launch reads candidates from one half of the workspace and leaves its own in the other. The first launch leaves
  * the most. */
 static uint64_t workspace_needed(int64_t rows, int64_t cols, int64_t k) {
-    if (cols <= KILN_TOP_K_CHUNK || !rows || !k) return 0;
-    uint64_t first = left_of((uint64_t)cols, (uint64_t)k);
+    if (!rows || !k) return 0;
+    uint64_t chunk = chunk_of((uint64_t)rows, (uint64_t)cols, (uint64_t)k);
+    if ((uint64_t)cols <= chunk) return 0;
+    uint64_t first = left_of((uint64_t)cols, (uint64_t)k, chunk);
     uint64_t size = candidates_size((uint64_t)rows, first);
-    if (first > KILN_TOP_K_CHUNK) size += candidates_size((uint64_t)rows, left_of(first, (uint64_t)k));
+    if (first > KILN_TOP_K_CHUNK)
+        size += candidates_size((uint64_t)rows, left_of(first, (uint64_t)k, KILN_TOP_K_CHUNK));
     return size;
 }
 
@@ -54,7 +73,7 @@ static kiln_status launch_choice(kiln_stream *stream, unsigned part, const kiln_
     kiln_launch_config config;
     unsigned each_log2 = KILN_BLOCK_LOG2 - args->shape.lanes_log2;
     uint64_t blocks = ((uint64_t)args->shape.rows + (1u << each_log2) - 1) >> each_log2;
-    KILN__TRY(kiln__grid(name, chunks_of((uint64_t)args->shape.cols), blocks, &config));
+    KILN__TRY(kiln__grid(name, chunks_of((uint64_t)args->shape.cols, (uint64_t)args->shape.tile), blocks, &config));
     return launch(stream, part, KERNEL_top_k, &config, args, sizeof *args);
 }
 
@@ -76,28 +95,30 @@ static kiln_status top_k(kiln_stream *stream, const kiln_top_k_params *params, u
         .x = params->x,
         .shape = {.rows = rows,
                   .cols = cols,
-                  .tile = KILN_TOP_K_CHUNK,
+                  .tile = (uint32_t)chunk_of((uint64_t)rows, (uint64_t)cols, (uint64_t)k),
                   .lanes_log2 = is_short ? KILN_SUBGROUP_LOG2 : KILN_BLOCK_LOG2,
                   .wide = wide},
         .x_stride = x.stride,
         .k = (uint32_t)k,
         .group_log2 = group_log2_of(k),
     };
-    if (cols <= KILN_TOP_K_CHUNK) return launch_choice(stream, part, &args, name);
+    if (args.shape.cols <= args.shape.tile) return launch_choice(stream, part, &args, name);
 
     KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, workspace_needed(rows, cols, k)));
     kiln_top_k_candidate *here = params->workspace, *there = NULL;
-    while (args.shape.cols > KILN_TOP_K_CHUNK) {
-        args.to_count = (uint32_t)left_of((uint64_t)args.shape.cols, (uint64_t)k);
+    while (args.shape.cols > args.shape.tile) {
+        args.to_count = (uint32_t)left_of((uint64_t)args.shape.cols, (uint64_t)k, (uint64_t)args.shape.tile);
         args.to = here;
         if (!there) there = here + candidates_size((uint64_t)rows, args.to_count) / sizeof *here;
         KILN__TRY(launch_choice(stream, part, &args, name));
         args.from = args.to;
         args.shape.cols = args.to_count;
+        args.shape.tile = KILN_TOP_K_CHUNK;
         here = there;
         there = args.to;
     }
     args.to = NULL;
+    if (args.to_count <= JOINED && k <= KILN_TOP_K_SHORT_RANKS) args.shape.lanes_log2 = KILN_SUBGROUP_LOG2;
     return launch_choice(stream, part, &args, name);
 }
 

@@ -6,7 +6,7 @@
 
 enum {
     KILN_TOP_K_RANKS = 1024,      /* the most that can be chosen from a row */
-    KILN_TOP_K_CHUNK = 16384,     /* elements of a row, or candidates, that a block chooses from */
+    KILN_TOP_K_CHUNK = 16384,     /* elements of a row, or candidates, that a block chooses from, at least */
     KILN_TOP_K_SHORT_COLS = 1024, /* of rows that subgroups choose from, a block from several */
     KILN_TOP_K_SHORT_RANKS = 16   /* the most that they choose */
 };

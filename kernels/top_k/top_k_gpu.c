@@ -10,9 +10,12 @@
  * depends neither on the order of threads nor on how a row is divided.
  *
  * Rows of more than a chunk take several launches: each leaves k candidates of each chunk in the workspace, until those
- * of a row are one chunk. With 128256 columns and k up to 1024 these are two launches.
+ * of a row are one chunk. With 128256 columns and k up to 1024 these are two launches. Where there are many rows,
+ * chunks are longer, up to a whole row; subgroups choose from few candidates.
  *
- * Floor: one read of the tensor at memory bandwidth; docs/kernel-report.md has the instruction counts. Not measured.
+ * Floor: one read of the tensor at memory bandwidth; docs/kernel-report.md has the instruction counts. Not measured: an
+ * H100 took 39.3 us for the 8 greatest of 1024 rows of 32768 bf16 in two launches with a block each for the candidates;
+ * copies move as many bytes in 24 us.
  * Test: build/tests/ops/top_k_test. Bench: build/kiln bench top_k */
 #include "kernels/common/global.h"
 #include "kernels/top_k/few_gpu.h"

@@ -155,6 +155,13 @@ static void test_many_launches(kiln_stream *stream) {
     }
 }
 
+/* Many rows, whose chunks are longer: a whole row, and two to a row, of which a subgroup joins what is left. */
+static void test_many_rows(kiln_stream *stream) {
+    run(stream, BF16, (shape){.rows = 1024, .cols = 16391, .k = 8}, any_number, true);
+    run(stream, BF16, (shape){.rows = 9, .cols = 33000, .k = 5}, few_numbers, true);
+    if (harness_on_cpu(stream)) run(stream, BF16, (shape){.rows = 520, .cols = 40000, .k = 3}, few_numbers, true);
+}
+
 static void test_refusals(kiln_stream *stream) {
     harness_describe("top_k_f32 and what it refuses");
     matrix x = matrix_create(stream, F32, 1, 16385, 0, 0), indices = matrix_create(stream, I32, 1, 4, 0, 0);
@@ -185,10 +192,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes),
-        on_each_device(test_short_rows),
-        on_one_device(test_many_launches),
-        on_one_device(test_refusals),
+        on_each_device(test_shapes),   on_each_device(test_short_rows), on_one_device(test_many_launches),
+        on_one_device(test_many_rows), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
