@@ -38,12 +38,10 @@ static uint64_t candidates_size(uint64_t rows, uint64_t count) {
 }
 
 /* Each launch reads candidates from one half of the workspace and leaves its own in the other. The first launch leaves
- * the most. */
+ * the most. Longer chunks need less, but their number depends on the rows: fewer rows never need more than many. */
 static uint64_t workspace_needed(int64_t rows, int64_t cols, int64_t k) {
-    if (!rows || !k) return 0;
-    uint64_t chunk = chunk_of((uint64_t)rows, (uint64_t)cols, (uint64_t)k);
-    if ((uint64_t)cols <= chunk) return 0;
-    uint64_t first = left_of((uint64_t)cols, (uint64_t)k, chunk);
+    if (cols <= KILN_TOP_K_CHUNK || !rows || !k) return 0;
+    uint64_t first = left_of((uint64_t)cols, (uint64_t)k, KILN_TOP_K_CHUNK);
     uint64_t size = candidates_size((uint64_t)rows, first);
     if (first > KILN_TOP_K_CHUNK)
         size += candidates_size((uint64_t)rows, left_of(first, (uint64_t)k, KILN_TOP_K_CHUNK));
