@@ -29,7 +29,8 @@ KILN_OUTLINED void merge_attention_states(const void *arguments, const kiln_cpu_
     const kiln_merge_attention_states_args args = *(const kiln_merge_attention_states_args *)arguments;
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
-            kiln_query q = kiln_query_of(&args, (uint32_t)work.row);
+            kiln_query q = kiln_query_at(&args, (uint32_t)work.row);
+            kiln_query_weigh(&q, args.parts);
             for (uint64_t col = 0; col < (uint64_t)args.shape.cols; col += KILN_TILE)
                 put(&args, &q, col, kiln_min((uint64_t)args.shape.cols - col, KILN_TILE), dtype);
             kiln_query_put_lse(&args, &q);

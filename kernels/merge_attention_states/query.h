@@ -8,30 +8,54 @@
 typedef struct kiln_query {
     const float *lse; /* of the first part; heads * tokens further of the next */
     uint64_t lse_step;
-    uint64_t x;   /* element of the first part */
-    uint64_t out; /* element */
-    float origin; /* the greatest lse */
-    float total;  /* the sum of the parts' weights relative to it */
+    uint64_t x;     /* element of the first part */
+    uint64_t out;   /* element */
+    float first[2]; /* the weights of the first two parts */
+    float origin;   /* the greatest lse */
+    float total;    /* the sum of the parts' weights relative to it */
 } kiln_query;
 
-/* Of a head of a token; row is token * heads + head. */
-KILN_INLINE kiln_query kiln_query_of(const kiln_merge_attention_states_args *args, uint32_t row) {
+/* Where a head of a token has its parts; row is token * heads + head. */
+KILN_INLINE kiln_query kiln_query_at(const kiln_merge_attention_states_args *args, uint32_t row) {
     uint32_t token = row / args->heads, head = row - token * args->heads;
     uint64_t cols = (uint64_t)args->shape.cols, index = (uint64_t)head * args->tokens + token;
-    kiln_query q = {args->x_lse + index,
-                    (uint64_t)args->heads * args->tokens,
-                    token * (uint64_t)args->x_stride + head * cols,
-                    token * (uint64_t)args->out_stride + head * cols,
-                    -KILN_INFINITY,
-                    0.0f};
+    return (kiln_query){.lse = args->x_lse + index,
+                        .lse_step = (uint64_t)args->heads * args->tokens,
+                        .x = token * (uint64_t)args->x_stride + head * cols,
+                        .out = token * (uint64_t)args->out_stride + head * cols};
+}
+
+/* The weights of one part or two. The greatest lse has 1, so that one exponential does. Neither is the origin where
+ * both are -inf, or one is NaN; their sum is the same then. */
+KILN_INLINE void kiln_query_weigh_two(kiln_query *q, const float *lse, uint32_t parts) {
+    const float origin = q->origin;
+    float other = lse[0] == origin ? lse[1] : lse[1] == origin ? lse[0] : lse[0] + lse[1];
+    float weight = kiln_online_weight(other, origin);
+    q->first[0] = lse[0] == origin ? 1.0f : weight;
+    q->first[1] = lse[1] == origin ? 1.0f : weight;
+    q->total = parts > 1 ? q->first[0] + q->first[1] : q->first[0];
+}
+
+/* The origin, the weights and their total. */
+KILN_INLINE void kiln_query_weigh(kiln_query *q, uint32_t parts) {
+    const float lse[2] = {q->lse[0], q->lse[parts > 1 ? q->lse_step : 0]};
+    q->origin = kiln_max(lse[1], kiln_max(lse[0], -KILN_INFINITY));
     KILN_LOOP
-    for (uint32_t i = 0; i < args->parts; i++)
-        q.origin = kiln_max(q.lse[i * q.lse_step], q.origin);
-    q.origin = kiln_online_origin(q.origin);
+    for (uint32_t i = 2; i < parts; i++)
+        q->origin = kiln_max(q->lse[i * q->lse_step], q->origin);
+    q->origin = kiln_online_origin(q->origin);
+    if (parts <= 2) {
+        kiln_query_weigh_two(q, lse, parts);
+        return;
+    }
+    q->total = 0.0f;
     KILN_LOOP
-    for (uint32_t i = 0; i < args->parts; i++)
-        q.total += kiln_online_weight(q.lse[i * q.lse_step], q.origin);
-    return q;
+    for (uint32_t i = 0; i < parts; i++) {
+        float weight = kiln_online_weight(q->lse[i * q->lse_step], q->origin);
+        q->first[0] = i == 0 ? weight : q->first[0];
+        q->first[1] = i == 1 ? weight : q->first[1];
+        q->total += weight;
+    }
 }
 
 /* By what a part is multiplied before the sum is divided by the total. */
