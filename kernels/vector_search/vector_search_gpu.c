@@ -294,6 +294,13 @@ KILN_INLINE float load_scale(const search *s, uint64_t first, uint32_t lane, uin
     return args->table_scales && lane < ROWS && row < s->end ? args->table_scales[row] : 1.0f;
 }
 
+/* Brings the threads of a subgroup together again after a branch; on AMD they are. */
+KILN_INLINE void meet(void) {
+#if defined(__CUDACC__)
+    __syncwarp();
+#endif
+}
+
 /* Offers ROWS rows of each group of threads. */
 KILN_INLINE void offer_rows(const search *s, uint64_t start) {
     const kiln_vector_search_args *args = KILN_LATE_ARGS(kiln_vector_search_args, *s->args);
@@ -301,6 +308,7 @@ KILN_INLINE void offer_rows(const search *s, uint64_t start) {
     const uint32_t rows = KILN_BLOCK >> args->lanes_log2; /* that the block has at a time */
     const uint64_t first = start + (kiln_thread() >> args->lanes_log2);
     const float scale = load_scale(s, first, lane, rows);
+    meet();
     int32_t sums[QUERIES][ROWS];
     KILN_UNROLL
     for (uint32_t i = 0; i < QUERIES * ROWS; i++)
@@ -326,6 +334,7 @@ KILN_INLINE void offer_rows(const search *s, uint64_t start) {
         if (q >= args->tile) continue;
         int32_t sum = reduce_rows(sums[q], lanes);
         if (mine) rank_row(s, late, q, row, sum, scale);
+        meet();
     }
 }
 
