@@ -22,6 +22,7 @@ KILN_PROGRAMMATIC(softmax_rows)
 template <uint32_t THREADS>
 KILN_INLINE void softmax_cluster(const kiln_softmax_args &args, kiln_cluster_exchange *exchange) {
     kiln_span s = kiln_cluster_span(&args.shape);
+    if (s.row >= (uint64_t)args.shape.rows) return; /* the whole cluster */
     kiln_vector held[KILN_EXP_SUM_HELD];
     kiln_cluster_hold<THREADS>(held, s, kiln_span_of_input(s, args.x, args.x_stride));
     kiln_exp_sum row = kiln_exp_sum_cluster<THREADS>(held, s, exchange);

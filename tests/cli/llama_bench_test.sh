@@ -135,7 +135,7 @@ check "a batch of three in bf16" same 5 bf16 --device cpu
 check "x86-64-v2" same 3 f32 --device cpu --cpu-level x86-64-v2
 check "sm_80, as graphs" simulated cuda:0 sm_80 true
 check "gfx1100" simulated rocm:0 gfx1100 false
-check "weights of 4 bits" quantised 120832 --weights w4a16
+check "weights of 4 bits" quantised 117760 --weights w4a16
 check "weights of int8" quantised 143360 --weights int8
 check "weights and a cache of fp8" quantised 143360 --weights fp8 --cache fp8
 check "kernels that begin early, on sm_90" programmatic

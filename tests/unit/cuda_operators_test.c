@@ -265,7 +265,7 @@ static void test_gemm_fp8_chooses_by_sizes(void **state) {
     } rows[] = {
         {1, 8192, 8192, 0, 0, "kiln_gemm_fp8_mma_rows_8_bf16", 0, 1},
         {8, 8192, 8192, 0, 0, "kiln_gemm_fp8_mma_rows_8_bf16", 0, 1},
-        {9, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_rows_2_bf16", 256, 1},
+        {9, 8192, 8192, 0, 0, "kiln_gemm_fp8_mma_rows_16_bf16", 0, 1},
         {17, 8192, 8192, 0, 0, "kiln_gemm_fp8_wgmma_rows_2_bf16", 256, 1},
         {17, 16384, 8192, 0, 0, "kiln_gemm_fp8_wgmma_rows_1_bf16", 256, 1},
         {64, 4096, 4096, 0, 0, "kiln_gemm_fp8_wgmma_rows_2_bf16", 128, 1},
