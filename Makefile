@@ -150,10 +150,15 @@ $(OBJ)/kernels/describe/%.o: kernels/describe.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(CC) $(KILN_CFLAGS) -DKILN_DESCRIBE=$* -MMD -MP -c -o $@ $<
 
+# The files of a folder that is kept as one archive: an operator's images, recorded cases.
+%/.unpacked:
+	scripts/archive.sh unpack $*
+$(foreach op,$(OPERATORS),$(eval embedded/$(op)/.unpacked: embedded/$(op)/images.tar.xz))
+
 # The bundle table and the images as C, from the manifest: $(OBJ)/embedded/<op>/*.c. Arguments: operator, a folder of
 # $(OBJ), and the kind of image that is left out. In ptx/ are no cubins, so that a CUDA driver compiles the PTX: for tests.
 define OPERATOR_RULE
-$(OBJ)/$(2)embedded/$(1)/bundle.c: embedded/$(1)/manifest $(wildcard embedded/$(1)/*) loader/targets.def kernels/common/operators.h kernels/$(1)/$(1).def scripts/embed.sh scripts/embed.awk scripts/targets.sh
+$(OBJ)/$(2)embedded/$(1)/bundle.c: embedded/$(1)/manifest embedded/$(1)/.unpacked loader/targets.def kernels/common/operators.h kernels/$(1)/$(1).def scripts/embed.sh scripts/embed.awk scripts/targets.sh
 	@mkdir -p $$(@D)
 	scripts/embed.sh $(1) $(HOST) $$(@D) $(3)
 $(OBJ)/$(2)operators/$(1).o: $(OBJ)/kernels/$(1)/$(1).o $(CPU_LEVELS:%=$(OBJ)/kernels/$(1)/%.o) $(OBJ)/$(2)embedded/$(1)/bundle.o
@@ -189,7 +194,9 @@ OP   ?=
 .PHONY: images images-check
 images: ## fire the kernels into embedded/; needs nvcc, clang-19, lld-19 and llvm-19
 	@scripts/deps.sh images
+	@scripts/archive.sh unpack embedded/*
 	@scripts/fire.sh embedded '$(OP)' '$(ARCH)'
+	@scripts/pack_images.sh $(or $(OP),$(OPERATORS))
 	@[ -n '$(OP)$(ARCH)' ] || loader/bindings/ggml/fire.sh
 images-check: ## are the images those of the sources? Fires them again where the very compilers are here
 	@scripts/images_check.sh

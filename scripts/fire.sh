@@ -99,7 +99,7 @@ for op in $fired; do
         cmp -s "$file" "$out/$op/${file##*/}" || cp "$file" "$out/$op/"
     done
     for file in "$out/$op"/*; do
-        case ${file##*/} in manifest) continue ;; esac
+        case ${file##*/} in manifest | images.tar.xz) continue ;; esac
         grep -q "^file=${file##*/} " "$out/$op/manifest" || rm "$file"
     done
 done

@@ -11,6 +11,7 @@ set -euo pipefail
 export LC_ALL=C # else bash looks for characters of many bytes in all that sources say
 cd "$(dirname "$0")/.."
 . scripts/fire_common.sh
+scripts/archive.sh unpack embedded/*
 
 # The flags of an image and a cubin's first driver, which few images have for themselves: made once.
 declare -A flags_made drivers_made
@@ -47,7 +48,7 @@ image_faults() { # OP PART TARGET KIND VERSION SOURCE PARENT
 }
 
 operator_faults() { # OP
-    local line file size digest target kind part version source parent flags driver images hashed wanted=manifest
+    local line file size digest target kind part version source parent flags driver images hashed wanted=$'manifest\nimages.tar.xz'
     local -A lines digests sources
     images=$(scripts/targets.sh images "$1")
     while read -r line; do

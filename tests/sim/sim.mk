@@ -18,12 +18,16 @@ SIM_EXECUTES_rocm := $(AMDGCN_SOURCES)
 $(OBJ)/tests/sim/ptx/%.o $(OBJ)/tests/sim/amdgcn/%.o: KILN_CFLAGS += $(if $(filter release,$(config)),-O3,-O2) -fno-math-errno -Wno-pass-failed
 
 # The PTX of every committed cubin.
-$(OBJ)/tests/sim/cuda/parents.S: $(wildcard embedded/*/manifest embedded/*/*.ptx) scripts/sim_parents.sh
+$(OBJ)/tests/sim/cuda/parents.S: $(OPERATORS:%=embedded/%/manifest) $(OPERATORS:%=embedded/%/.unpacked) scripts/sim_parents.sh
 	@mkdir -p $(@D)
 	scripts/sim_parents.sh >$@
 $(OBJ)/tests/sim/cuda/parents.o: $(OBJ)/tests/sim/cuda/parents.S
 	$(CC) -c -o $@ $<
 $(OUT)/sim/libcuda.so.1 $(OUT)/sim/cuda-10/libcuda.so.1 $(OUT)/sim/cuda-9/libcuda.so.1: $(OBJ)/tests/sim/cuda/parents.o
+
+# The cases that truth_test replays.
+tests/sim/recorded/h100/.unpacked: tests/sim/recorded/h100/cases.tar.xz
+$(OUT)/tests/sim/tests/recorded/truth_test: | tests/sim/recorded/h100/.unpacked
 
 # $(call SIM_RULE,folder of tests/sim,library,version script)
 define SIM_RULE
