@@ -8,7 +8,7 @@ set -eu
 unpack() { # FOLDER
     set -- "$1" "$1"/*.tar.xz
     if ! [ -e "$2" ]; then return 0; fi # a folder that is new
-    if [ -e "$1/.unpacked" ] && ! [ "$2" -nt "$1/.unpacked" ]; then return 0; fi
+    if [ -e "$1/.unpacked" ] && [ -z "$(find "$2" -newer "$1/.unpacked")" ]; then return 0; fi
     new=$(mktemp -d "$1/.new.XXXXXX")
     trap 'rm -rf "$new"' EXIT
     if ! tar -xf "$2" -C "$new" 2>/dev/null || ! tar -tf "$2" >"$new/.unpacked" 2>/dev/null; then

@@ -7,7 +7,7 @@ copy() {
     rm -rf "$KILN_SCRATCH/tree"
     mkdir -p "$KILN_SCRATCH/tree/embedded"
     cp -r scripts kernels loader "$KILN_SCRATCH/tree/"
-    cp -r embedded/softmax "$KILN_SCRATCH/tree/embedded/"
+    cp -a embedded/softmax "$KILN_SCRATCH/tree/embedded/"
     echo 'KILN_OPERATOR(softmax)' >"$KILN_SCRATCH/tree/kernels/ops.def"
 }
 
@@ -41,6 +41,27 @@ copy && sed -i '/^file=softmax_f16.sm_75.ptx /d' "$KILN_SCRATCH/tree/embedded/so
 check "an image that the manifest does not list is found" found "$image: missing from the manifest"
 copy && touch "$KILN_SCRATCH/tree/embedded/softmax/extra.cubin"
 check "an image that no list asks for is found" found "embedded/softmax/extra.cubin: no list asks for it"
+copy && truncate -s -100 "$KILN_SCRATCH/tree/embedded/softmax/images.tar.xz"
+check "an archive that was cut off is found" found "embedded/softmax/images.tar.xz cannot be unpacked"
+copy && rm "$KILN_SCRATCH/tree/$image" "$KILN_SCRATCH/tree/embedded/softmax/.unpacked"
+check "what is not unpacked is unpacked before it is checked" "$KILN_SCRATCH/tree/scripts/images_check.sh" fresh
+
+pack() { # FILE...
+    (cd "$KILN_SCRATCH/tree/embedded/softmax" && ../../scripts/archive.sh pack images.tar.xz "$@")
+}
+committed_again() {
+    pack "$(sed -n 's/^file=\([^ ]*\) .*/\1/p' embedded/softmax/manifest)" # one word: a line each
+    cmp embedded/softmax/images.tar.xz "$KILN_SCRATCH/tree/embedded/softmax/images.tar.xz"
+}
+unpacks_anew() {
+    pack softmax_f16.sm_75.ptx && touch "$KILN_SCRATCH/tree/embedded/softmax/images.tar.xz" &&
+        ! "$KILN_SCRATCH/tree/scripts/images_check.sh" fresh >/dev/null &&
+        [ "$(cd "$KILN_SCRATCH/tree/embedded/softmax" && echo *)" = "images.tar.xz manifest softmax_f16.sm_75.ptx" ]
+}
+copy
+check "the same images give the same archive" committed_again
+check "what is no longer in a changed archive is removed" unpacks_anew
+
 copy && echo '/* changed */' >>"$KILN_SCRATCH/tree/kernels/common/device.h"
 check "a changed header makes images stale" found "$image: stale"
 copy && sed -i 's/-O3 -ptx/-O2 -ptx/' "$KILN_SCRATCH/tree/scripts/fire_common.sh"
