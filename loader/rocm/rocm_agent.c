@@ -25,11 +25,11 @@ typedef struct gpu_search {
 static kiln__hsa_status visit_gpu(kiln__hsa_agent agent, void *data) {
     gpu_search *search = data;
     uint32_t type = KILN__HSA_DEVICE_TYPE_CPU;
-    kiln__hsa_status status = kiln__hsa.agent_get_info(agent, KILN__HSA_AGENT_INFO_DEVICE, &type);
+    kiln__hsa_status status = kiln__rocm.agent_get_info(agent, KILN__HSA_AGENT_INFO_DEVICE, &type);
     if (failed(status)) return status;
     if (type != KILN__HSA_DEVICE_TYPE_GPU) return KILN__HSA_STATUS_SUCCESS;
     kiln__hsa_isa isa = {0};
-    status = kiln__hsa.agent_iterate_isas(agent, stop_at_first, &isa);
+    status = kiln__rocm.agent_iterate_isas(agent, stop_at_first, &isa);
     if (failed(status)) return status;
     if (!isa.handle) return KILN__HSA_STATUS_SUCCESS;
     if (search->count < search->room) search->agents[search->count] = agent;
@@ -40,8 +40,8 @@ static kiln__hsa_status visit_gpu(kiln__hsa_agent agent, void *data) {
 kiln_status kiln__rocm_agents(kiln__hsa_agent *agents, int32_t room, int32_t *out_count) {
     gpu_search search = {.agents = agents, .room = room};
     *out_count = 0;
-    kiln__hsa_status status = kiln__hsa.iterate_agents(visit_gpu, &search);
-    if (failed(status)) return kiln__hsa_fail(status, kiln__hsa_names.iterate_agents);
+    kiln__hsa_status status = kiln__rocm.iterate_agents(visit_gpu, &search);
+    if (failed(status)) return kiln__rocm_fail(NULL, kiln__rocm_names.iterate_agents, status);
     *out_count = search.count;
     return KILN_OK;
 }
@@ -60,18 +60,18 @@ static kiln__hsa_status visit_pool(kiln__hsa_pool pool, void *data) {
     uint32_t segment = UINT32_MAX, flags = 0;
     bool allowed = false;
     size_t size = 0;
-    kiln__hsa_status status = kiln__hsa.pool_get_info(pool, KILN__HSA_AMD_MEMORY_POOL_INFO_SEGMENT, &segment);
+    kiln__hsa_status status = kiln__rocm.pool_get_info(pool, KILN__HSA_AMD_MEMORY_POOL_INFO_SEGMENT, &segment);
     if (failed(status)) return status;
     if (segment != search->segment) return KILN__HSA_STATUS_SUCCESS;
     if (segment == KILN__HSA_AMD_SEGMENT_GLOBAL) {
-        status = kiln__hsa.pool_get_info(pool, KILN__HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, &flags);
+        status = kiln__rocm.pool_get_info(pool, KILN__HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS, &flags);
         if (!failed(status))
-            status = kiln__hsa.pool_get_info(pool, KILN__HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED, &allowed);
+            status = kiln__rocm.pool_get_info(pool, KILN__HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED, &allowed);
         if (failed(status)) return status;
         if (!allowed || (flags & search->with) != search->with || (flags & search->without))
             return KILN__HSA_STATUS_SUCCESS;
     }
-    status = kiln__hsa.pool_get_info(pool, KILN__HSA_AMD_MEMORY_POOL_INFO_SIZE, &size);
+    status = kiln__rocm.pool_get_info(pool, KILN__HSA_AMD_MEMORY_POOL_INFO_SIZE, &size);
     if (failed(status)) return status;
     search->found = pool;
     search->size = size;
@@ -79,7 +79,7 @@ static kiln__hsa_status visit_pool(kiln__hsa_pool pool, void *data) {
 }
 
 static kiln__hsa_status pool_find(kiln__hsa_agent agent, pool_search *search) {
-    return kiln__hsa.agent_iterate_pools(agent, visit_pool, search);
+    return kiln__rocm.agent_iterate_pools(agent, visit_pool, search);
 }
 
 /* A CPU agent with memory that a GPU can reach, the nearest one or else the first: fine-grained for the host, and for
@@ -87,7 +87,7 @@ static kiln__hsa_status pool_find(kiln__hsa_agent agent, pool_search *search) {
 static kiln__hsa_status visit_host(kiln__hsa_agent agent, void *data) {
     kiln__rocm_device *rocm = data;
     uint32_t type = KILN__HSA_DEVICE_TYPE_GPU;
-    kiln__hsa_status status = kiln__hsa.agent_get_info(agent, KILN__HSA_AGENT_INFO_DEVICE, &type);
+    kiln__hsa_status status = kiln__rocm.agent_get_info(agent, KILN__HSA_AGENT_INFO_DEVICE, &type);
     if (failed(status)) return status;
     if (type != KILN__HSA_DEVICE_TYPE_CPU) return KILN__HSA_STATUS_SUCCESS;
     enum {
@@ -111,20 +111,20 @@ static kiln_status describe_memory(kiln__rocm_device *rocm, kiln_device_info *in
     kiln__hsa_agent nearest = {0};
     kiln__hsa_status status = KILN__HSA_STATUS_SUCCESS;
     /* Older runtimes do not know which that is. */
-    if (kiln__hsa.agent_get_info(rocm->agent, KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU, &nearest) !=
+    if (kiln__rocm.agent_get_info(rocm->agent, KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU, &nearest) !=
         KILN__HSA_STATUS_SUCCESS)
         nearest.handle = 0;
     if (nearest.handle) visit_host(nearest, rocm);
-    if (!rocm->host.handle) status = kiln__hsa.iterate_agents(visit_host, rocm);
-    if (failed(status)) return kiln__hsa_fail(status, kiln__hsa_names.iterate_agents);
+    if (!rocm->host.handle) status = kiln__rocm.iterate_agents(visit_host, rocm);
+    if (failed(status)) return kiln__rocm_fail(NULL, kiln__rocm_names.iterate_agents, status);
     pool_search device = {.segment = KILN__HSA_AMD_SEGMENT_GLOBAL,
                           .with = KILN__HSA_AMD_MEMORY_POOL_GLOBAL_FLAG_COARSE_GRAINED};
     pool_search lds = {.segment = KILN__HSA_AMD_SEGMENT_GROUP};
     status = pool_find(rocm->agent, &device);
     if (!failed(status)) status = pool_find(rocm->agent, &lds);
-    if (failed(status)) return kiln__hsa_fail(status, kiln__hsa_names.agent_iterate_pools);
+    if (failed(status)) return kiln__rocm_fail(NULL, kiln__rocm_names.agent_iterate_pools, status);
     if (!rocm->host.handle || !device.found.handle || !lds.found.handle)
-        return kiln__fail(KILN_ERROR_DRIVER, "%s: no pool of %s", kiln__hsa_names.agent_iterate_pools,
+        return kiln__fail(KILN_ERROR_DRIVER, "%s: no pool of %s", kiln__rocm_names.agent_iterate_pools,
                           !rocm->host.handle     ? "kernargs"
                           : !device.found.handle ? "device memory"
                                                  : "LDS");
@@ -148,9 +148,9 @@ static kiln__hsa_status visit_isa(kiln__hsa_isa isa, void *data) {
     char name[ISA_NAME_MAX] = "";
     uint32_t length = 0;
     kiln_target target;
-    kiln__hsa_status status = kiln__hsa.isa_get_info_alt(isa, KILN__HSA_ISA_INFO_NAME_LENGTH, &length);
+    kiln__hsa_status status = kiln__rocm.isa_get_info_alt(isa, KILN__HSA_ISA_INFO_NAME_LENGTH, &length);
     if (failed(status)) return status;
-    if (length < sizeof name) status = kiln__hsa.isa_get_info_alt(isa, KILN__HSA_ISA_INFO_NAME, name);
+    if (length < sizeof name) status = kiln__rocm.isa_get_info_alt(isa, KILN__HSA_ISA_INFO_NAME, name);
     if (failed(status)) return status;
     const bool parsed = length < sizeof name && kiln__amd_parse(name, &target);
     if (!search->first_seen) {
@@ -165,11 +165,11 @@ static kiln__hsa_status visit_isa(kiln__hsa_isa isa, void *data) {
 
 static kiln_status describe_isas(const kiln__rocm_device *rocm, kiln_device_info *info) {
     isa_search search = {.target = &info->target};
-    kiln__hsa_status status = kiln__hsa.agent_iterate_isas(rocm->agent, visit_isa, &search);
-    if (failed(status)) return kiln__hsa_fail(status, kiln__hsa_names.agent_iterate_isas);
+    kiln__hsa_status status = kiln__rocm.agent_iterate_isas(rocm->agent, visit_isa, &search);
+    if (failed(status)) return kiln__rocm_fail(NULL, kiln__rocm_names.agent_iterate_isas, status);
     if (!search.first_seen || search.malformed)
         return kiln__fail(KILN_ERROR_DRIVER, "%s: the agent's instruction set has no name that kiln can read",
-                          kiln__hsa_names.agent_iterate_isas);
+                          kiln__rocm_names.agent_iterate_isas);
     return KILN_OK;
 }
 
@@ -198,12 +198,12 @@ static kiln_status describe_limits(kiln__rocm_device *rocm, kiln_device_info *in
         {KILN__HSA_AMD_AGENT_INFO_PRODUCT_NAME, name},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-        KILN__HSA_TRY(agent_get_info, rocm->agent, facts[i].attribute, facts[i].value);
-    KILN__HSA_TRY(system_get_info, KILN__HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &rocm->ticks_per_second);
+        KILN__ROCM_TRY(NULL, agent_get_info, rocm->agent, facts[i].attribute, facts[i].value);
+    KILN__ROCM_TRY(NULL, system_get_info, KILN__HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &rocm->ticks_per_second);
     if (!rocm->block_size_max || !rocm->grid_size_max || !wave_size || !queue_max || !rocm->simds_per_unit)
-        return kiln__hsa_fail_empty(kiln__hsa_names.agent_get_info);
-    if (!rocm->ticks_per_second) return kiln__hsa_fail_empty(kiln__hsa_names.system_get_info);
-    if (!name[0]) KILN__HSA_TRY(agent_get_info, rocm->agent, KILN__HSA_AGENT_INFO_NAME, name);
+        return kiln__rocm_fail_empty(kiln__rocm_names.agent_get_info);
+    if (!rocm->ticks_per_second) return kiln__rocm_fail_empty(kiln__rocm_names.system_get_info);
+    if (!name[0]) KILN__ROCM_TRY(NULL, agent_get_info, rocm->agent, KILN__HSA_AGENT_INFO_NAME, name);
     for (int i = 0; i < 3; i++)
         rocm->block_max[i] = block_max[i];
     rocm->grid_max[0] = grid_max.x;
@@ -225,18 +225,18 @@ void kiln__rocm_agent_identify(kiln__hsa_agent agent, kiln_device_info *info) {
     char uuid[TEXT_MAX] = "";
     uint32_t location = 0, domain = 0, node = 0;
     kiln__hsa_agent nearest = {0};
-    if (!kiln__hsa.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_UUID, uuid) &&
+    if (!kiln__rocm.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_UUID, uuid) &&
         strlen(uuid) == PREFIX + sizeof info->uuid) /* "GPU-XX": it has none */
         memcpy(info->uuid, uuid + PREFIX, sizeof info->uuid);
-    if (!kiln__hsa.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_BDFID, &location) &&
-        !kiln__hsa.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_DOMAIN, &domain)) {
+    if (!kiln__rocm.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_BDFID, &location) &&
+        !kiln__rocm.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_DOMAIN, &domain)) {
         info->pci_domain = (int32_t)domain;
         info->pci_bus = (int32_t)(location >> 8 & 0xff);
         info->pci_device = (int32_t)(location >> 3 & 0x1f);
         info->pci_function = (int32_t)(location & 7);
     }
-    if (!kiln__hsa.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU, &nearest) && nearest.handle &&
-        !kiln__hsa.agent_get_info(nearest, KILN__HSA_AGENT_INFO_NODE, &node))
+    if (!kiln__rocm.agent_get_info(agent, KILN__HSA_AMD_AGENT_INFO_NEAREST_CPU, &nearest) && nearest.handle &&
+        !kiln__rocm.agent_get_info(nearest, KILN__HSA_AGENT_INFO_NODE, &node))
         info->numa_node = (int32_t)node;
 }
 

@@ -112,8 +112,6 @@ kiln_status kiln__rocm_identify(kiln_device_info *info);
 kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_options *options);
 void kiln__rocm_device_close(kiln_device *device);
 kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer);
-/* Marks the device lost by the status that the error callback of one of its queues was told. */
-void kiln__rocm_device_lose(kiln_device *device, uint32_t status);
 
 /* rocm_fault.c: page faults and the runtime's other events, of which it reports one per process. */
 /* Adds an open device, which with takes_faults answers for its agent's. Returns KILN_OK, KILN_ERROR_UNSUPPORTED,
@@ -161,8 +159,8 @@ void kiln__rocm_host_free(kiln_device *device, void *memory);
 kiln_status kiln__rocm_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory);
 void kiln__rocm_host_unregister(kiln_device *device, void *memory);
 /* Memory of a pool that count agents can reach. */
-kiln_status kiln__rocm_pool_alloc(kiln__hsa_pool pool, const kiln__hsa_agent *agents, uint32_t count, size_t size,
-                                  void **out_memory);
+kiln_status kiln__rocm_pool_alloc(kiln_device *device, kiln__hsa_pool pool, const kiln__hsa_agent *agents,
+                                  uint32_t count, size_t size, void **out_memory);
 /* rocm_order.c: frees the memory that streams have freed and are done with; true if there was any. */
 bool kiln__rocm_freed_release(kiln__rocm_device *rocm);
 /* Frees all of it. No stream is open. */

@@ -40,8 +40,8 @@ static kiln__hsa_status give(const kiln__rocm_copy_piece *pieces, uint32_t count
         const kiln__rocm_copy_piece *piece = &pieces[*out_given];
         kiln__rocm_signal *copied = signals->list[*out_given + 1];
         const kiln__hsa_status status =
-            kiln__hsa.async_copy(piece->to, piece->to_agent, piece->from, piece->from_agent, piece->size, 1,
-                                 &signals->list[*out_given]->handle, copied->handle);
+            kiln__rocm.async_copy(piece->to, piece->to_agent, piece->from, piece->from_agent, piece->size, 1,
+                                  &signals->list[*out_given]->handle, copied->handle);
         if (status != KILN__HSA_STATUS_SUCCESS) return status;
         copied->copies = true;
     }
@@ -64,7 +64,7 @@ kiln_status kiln__rocm_copies_begin(kiln__rocm_stream *stream, const kiln__rocm_
     if (refused != KILN__HSA_STATUS_SUCCESS) {
         cancel(pool, &signals, given + 1);
         if (given) kiln__rocm_wait(stream->rocm, signals.list[given]->handle);
-        status = kiln__hsa_fail(refused, kiln__hsa_names.async_copy);
+        status = kiln__rocm_fail(stream->rocm->device, kiln__rocm_names.async_copy, refused);
     } else {
         status = kiln__rocm_barrier(stream, signals.list[count]->handle, signals.list[count + 1]->handle);
         kiln__rocm_signal_drop(pool, signals.list[count + 1]);
@@ -80,8 +80,8 @@ kiln_status kiln__rocm_copies_begin(kiln__rocm_stream *stream, const kiln__rocm_
 
 bool kiln__rocm_copies_end(kiln__rocm_device *rocm, kiln__rocm_signal *copied, kiln_status status) {
     const bool ended = status == KILN_OK || !copied ||
-                       kiln__hsa.signal_wait(copied->handle, KILN__HSA_SIGNAL_CONDITION_LT, 1, rocm->ticks_per_second,
-                                             KILN__HSA_WAIT_STATE_BLOCKED) < 1;
+                       kiln__rocm.signal_wait(copied->handle, KILN__HSA_SIGNAL_CONDITION_LT, 1, rocm->ticks_per_second,
+                                              KILN__HSA_WAIT_STATE_BLOCKED) < 1;
     kiln__rocm_signal_drop(&rocm->signals, copied);
     return ended;
 }
@@ -124,7 +124,7 @@ static kiln_status host_kind_of(const kiln__rocm_device *rocm, const void *host,
     kiln__hsa_agent *agents = NULL;
     uint32_t count = 0;
     *out_kind = HOST_PAGEABLE;
-    KILN__HSA_TRY(pointer_info, host, &info, agents_room, &count, &agents);
+    KILN__ROCM_TRY(rocm->device, pointer_info, host, &info, agents_room, &count, &agents);
     const uintptr_t begin = (uintptr_t)host, base = (uintptr_t)info.host_base_address;
     if (info.type == KILN__HSA_EXT_POINTER_TYPE_HSA && begin >= base && size <= info.size_in_bytes &&
         begin - base <= info.size_in_bytes - size)
@@ -158,7 +158,8 @@ static kiln_status copy_waited(kiln_stream *stream, const copy_piece *piece, kil
 /* The stream's pinned buffer, made by the first copy that needs it. One that a copy may still use is left for good. */
 static kiln_status staging_get(kiln__rocm_stream *stream) {
     if (stream->staging) return KILN_OK;
-    return kiln__rocm_pool_alloc(stream->rocm->host_pool, &stream->rocm->agent, 1, STAGING_BYTES, &stream->staging);
+    return kiln__rocm_pool_alloc(stream->rocm->device, stream->rocm->host_pool, &stream->rocm->agent, 1, STAGING_BYTES,
+                                 &stream->staging);
 }
 
 /* Through a pinned buffer: for little, and for memory that cannot be locked, such as a file mapped for reading, or
@@ -184,15 +185,15 @@ static kiln_status copy_pageable(kiln_stream *stream, const copy_piece *whole, k
     kiln__rocm_device *rocm = stream->device->native;
     void *reachable = NULL;
     if (whole->size <= STAGED_MOST ||
-        kiln__hsa.memory_lock(whole->host, whole->size, &rocm->agent, 1, &reachable) != KILN__HSA_STATUS_SUCCESS)
+        kiln__rocm.memory_lock(whole->host, whole->size, &rocm->agent, 1, &reachable) != KILN__HSA_STATUS_SUCCESS)
         return copy_staged(stream, whole, direction);
     kiln_status status = KILN_OK;
     bool ended = true;
     if (reachable)
         status = copy_waited(stream, &(copy_piece){reachable, whole->device, whole->size}, direction, &ended);
     else
-        status = kiln__hsa_fail_empty(kiln__hsa_names.memory_lock);
-    if (ended) kiln__hsa.memory_unlock(whole->host);
+        status = kiln__rocm_fail_empty(kiln__rocm_names.memory_lock);
+    if (ended) kiln__rocm.memory_unlock(whole->host);
     return status;
 }
 

@@ -2,25 +2,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void kiln__rocm_device_lose(kiln_device *device, uint32_t status) {
-    kiln__device_lose(device, "%s (0x%x)", kiln__hsa_status_name(status), (unsigned)status);
+/* A backend that is absent has no devices, which is no failure; the text says why it is. */
+static kiln_status absent_is_none(kiln_status status) {
+    return status == KILN_ERROR_NO_DRIVER ? KILN_OK : status;
 }
 
 kiln_status kiln__rocm_count(int32_t *out_count) {
-    const char *library;
     *out_count = 0;
-    KILN__TRY(kiln__hsa_open(&library));
-    if (!library) return KILN_OK;
+    kiln_status status = kiln__rocm_driver_ready();
+    if (status != KILN_OK) return absent_is_none(status);
     KILN__TRY(kiln__rocm_agents(NULL, 0, out_count));
-    if (!*out_count) kiln__fail(KILN_ERROR_NO_DRIVER, "no device: %s lists no GPU", library);
+    if (!*out_count) kiln__fail(KILN_ERROR_NO_DRIVER, "no device: %s lists no GPU", kiln__rocm_driver_library());
     return KILN_OK;
 }
 
-static kiln_status describe_driver(const char *library, kiln_device_info *info) {
+static kiln_status describe_driver(kiln_device_info *info) {
     uint16_t major = 0, minor = 0;
-    KILN__HSA_TRY(system_get_info, KILN__HSA_SYSTEM_INFO_VERSION_MAJOR, &major);
-    KILN__HSA_TRY(system_get_info, KILN__HSA_SYSTEM_INFO_VERSION_MINOR, &minor);
-    snprintf(info->driver, sizeof info->driver, "%s, HSA %u.%u", library, major, minor);
+    KILN__ROCM_TRY(NULL, system_get_info, KILN__HSA_SYSTEM_INFO_VERSION_MAJOR, &major);
+    KILN__ROCM_TRY(NULL, system_get_info, KILN__HSA_SYSTEM_INFO_VERSION_MINOR, &minor);
+    snprintf(info->driver, sizeof info->driver, "%s, HSA %u.%u", kiln__rocm_driver_library(), major, minor);
     return KILN_OK;
 }
 
@@ -43,11 +43,9 @@ kiln_status kiln__rocm_identify(kiln_device_info *info) {
 }
 
 static kiln_status open_agent(kiln__rocm_device *rocm, kiln_device *device) {
-    const char *library;
-    KILN__TRY(kiln__hsa_open(&library));
-    if (!library) return KILN_ERROR_NO_DRIVER; /* the text says why */
+    KILN__TRY(kiln__rocm_driver_ready());
     KILN__TRY(find_agent(rocm, device->info.ordinal));
-    KILN__TRY(describe_driver(library, &device->info));
+    KILN__TRY(describe_driver(&device->info));
     KILN__TRY(kiln__rocm_agent_describe(rocm, &device->info));
     kiln__rocm_agent_identify(rocm->agent, &device->info);
     return KILN_OK;
@@ -81,7 +79,7 @@ void kiln__rocm_device_close(kiln_device *device) {
     kiln__rocm_freed_close(rocm);
     pthread_mutex_destroy(&rocm->peers_lock);
     /* What a copy may still read stays, as its signals do. */
-    if (!kiln__rocm_signals_close(&rocm->signals) && rocm->pages) kiln__hsa.pool_free(rocm->pages);
+    if (!kiln__rocm_signals_close(&rocm->signals) && rocm->pages) kiln__rocm.pool_free(rocm->pages);
     pthread_mutex_destroy(&rocm->pages_lock);
     pthread_mutex_destroy(&rocm->queue_lock);
     free(rocm);
@@ -102,8 +100,8 @@ kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer
     const kiln__rocm_device *rocm = device->native;
     kiln__rocm_device *other = peer->native;
     uint32_t access = KILN__HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED;
-    KILN__HSA_TRY(agent_pool_get_info, rocm->agent, other->device_pool, KILN__HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS,
-                  &access);
+    KILN__ROCM_TRY(device, agent_pool_get_info, rocm->agent, other->device_pool,
+                   KILN__HSA_AMD_AGENT_MEMORY_POOL_INFO_ACCESS, &access);
     if (access == KILN__HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED)
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_device_enable_peer: rocm:%d cannot reach the memory of rocm:%d",
                           device->info.ordinal, peer->info.ordinal);

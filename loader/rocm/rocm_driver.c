@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-kiln__hsa_functions kiln__hsa;
+kiln__rocm_table kiln__rocm;
 
-const kiln__hsa_function_names kiln__hsa_names = {
+const kiln__rocm_name_table kiln__rocm_names = {
 #define KILN_HSA(field, exported, required, result, parameters) .field = #exported,
 #include "loader/rocm/symbols.def"
 #undef KILN_HSA
@@ -15,7 +15,7 @@ const kiln__hsa_function_names kiln__hsa_names = {
 
 static const kiln__symbol symbols[] = {
 #define KILN_HSA(field, exported, required, result, parameters) \
-    {#exported, offsetof(kiln__hsa_functions, field), required},
+    {#exported, offsetof(kiln__rocm_table, field), required},
 #include "loader/rocm/symbols.def"
 #undef KILN_HSA
 };
@@ -45,7 +45,7 @@ static kiln_status find_functions(void) {
     const char *name = NULL;
     void *handle = kiln__dl_open(names, &tried, &name);
     if (!handle) return kiln__fail(KILN_ERROR_NO_DRIVER, "no HSA runtime: %s", bytes);
-    KILN__TRY(kiln__dl_symbols(handle, name, symbols, sizeof symbols / sizeof *symbols, &kiln__hsa));
+    KILN__TRY(kiln__dl_symbols(handle, name, symbols, sizeof symbols / sizeof *symbols, &kiln__rocm));
     driver.library = name;
     return KILN_OK;
 }
@@ -53,13 +53,13 @@ static kiln_status find_functions(void) {
 /* The runtime says "out of resources" where the kernel driver is absent or closed to this user. */
 static kiln_status start(void) {
     driver.process = getpid(); /* a child forked from here on is told so: half of a start is of no use to it */
-    kiln__hsa_status status = kiln__hsa.init();
+    kiln__hsa_status status = kiln__rocm.init();
     if (status == KILN__HSA_STATUS_SUCCESS) {
         driver.ready = true;
         return KILN_OK;
     }
     driver.process = 0;
-    kiln__hsa_fail(status, kiln__hsa_names.init);
+    kiln__rocm_fail(NULL, kiln__rocm_names.init, status);
     if (access("/dev/kfd", R_OK | W_OK) == 0)
         return kiln__fail_within(KILN_ERROR_DRIVER, "rocm: the HSA runtime does not start");
     if (errno == ENOENT) return kiln__fail_within(KILN_ERROR_NO_DRIVER, "no device: /dev/kfd is absent");
@@ -74,12 +74,14 @@ static kiln_status open_locked(void) {
     return KILN_OK;
 }
 
-kiln_status kiln__hsa_open(const char **out_library) {
-    *out_library = NULL;
+kiln_status kiln__rocm_driver_ready(void) {
     pthread_once(&once, prepare);
     pthread_mutex_lock(&driver.lock);
     kiln_status status = open_locked();
     pthread_mutex_unlock(&driver.lock);
-    if (status == KILN_OK) *out_library = driver.library;
-    return status == KILN_ERROR_NO_DRIVER ? KILN_OK : status;
+    return status;
+}
+
+const char *kiln__rocm_driver_library(void) {
+    return driver.library;
 }

@@ -35,7 +35,7 @@ void kiln__rocm_event_destroy(kiln_event *event) {
 
 static kiln_status record_borrowed(const kiln_event *event, kiln__rocm_stream *state) {
     const kiln__rocm_signal *signal = event->native;
-    kiln__hsa.signal_store_relaxed(signal->handle, 1);
+    kiln__rocm.signal_store_relaxed(signal->handle, 1);
     return kiln__rocm_barrier(state, (kiln__hsa_signal){0}, signal->handle);
 }
 
@@ -45,7 +45,7 @@ kiln_status kiln__rocm_event_record(kiln_event *event, kiln_stream *stream) {
     uint64_t recorded = 0;
     if (event->borrowed) return record_borrowed(event, state);
     if (state->timing && !(event->flags & KILN_EVENT_NO_TIMING))
-        KILN__HSA_TRY(system_get_info, KILN__HSA_SYSTEM_INFO_TIMESTAMP, &recorded);
+        KILN__ROCM_TRY(event->device, system_get_info, KILN__HSA_SYSTEM_INFO_TIMESTAMP, &recorded);
     KILN__TRY(kiln__rocm_signal_take(pool_of(event), NULL, &signal));
     kiln_status status = kiln__rocm_barrier(state, (kiln__hsa_signal){0}, signal->handle);
     if (status != KILN_OK) {
@@ -86,9 +86,9 @@ static kiln_status event_time(const kiln_event *event, const char *name, uint64_
     KILN__REQUIRE(!event->borrowed, "kiln_event_elapsed: %s is borrowed", name);
     KILN__REQUIRE(event->stamp, "kiln_event_elapsed: %s was recorded on a stream opened without KILN_STREAM_TIMING",
                   name);
-    KILN__REQUIRE(kiln__hsa.signal_load(signal->handle) <= 0, "kiln_event_elapsed: %s has not happened yet", name);
+    KILN__REQUIRE(kiln__rocm.signal_load(signal->handle) <= 0, "kiln_event_elapsed: %s has not happened yet", name);
     kiln__hsa_dispatch_time time = {0};
-    KILN__HSA_TRY(get_dispatch_time, rocm->agent, signal->handle, &time);
+    KILN__ROCM_TRY(event->device, get_dispatch_time, rocm->agent, signal->handle, &time);
     /* The device's clock is translated to within a small part of a second. */
     if (!time.end || time.end + rocm->ticks_per_second < event->stamp)
         return kiln__fail(KILN_ERROR_DRIVER, "kiln_event_elapsed: the device recorded no time for %s", name);

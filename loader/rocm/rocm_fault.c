@@ -40,10 +40,10 @@ static kiln__hsa_status on_event(const kiln__hsa_event *event, void *data) {
 /* The runtime keeps a handler for good, and so does the process the code of this one. */
 static kiln_status enroll(void) {
     if (faults.registered) return KILN_OK;
-    if (!kiln__hsa.register_event_handler)
+    if (!kiln__rocm.register_event_handler)
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "kiln_device_open: take_faults: the HSA runtime has no %s",
-                          kiln__hsa_names.register_event_handler);
-    KILN__HSA_TRY(register_event_handler, on_event, NULL);
+                          kiln__rocm_names.register_event_handler);
+    KILN__ROCM_TRY(NULL, register_event_handler, on_event, NULL);
     kiln__dl_stay(&faults);
     faults.registered = true;
     return KILN_OK;

@@ -10,7 +10,8 @@ static kiln_status pages_get(kiln__rocm_device *rocm, const uint8_t **out_pages)
     void *pages = NULL;
     kiln_status status = KILN_OK;
     pthread_mutex_lock(&rocm->pages_lock);
-    if (!rocm->pages) status = kiln__rocm_pool_alloc(rocm->host_pool, &rocm->agent, 1, VALUES * PAGE, &pages);
+    if (!rocm->pages)
+        status = kiln__rocm_pool_alloc(rocm->device, rocm->host_pool, &rocm->agent, 1, VALUES * PAGE, &pages);
     for (int value = 0; pages && value < VALUES; value++)
         memset((uint8_t *)pages + value * PAGE, value, PAGE);
     if (pages) rocm->pages = pages;

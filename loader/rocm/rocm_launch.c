@@ -101,13 +101,13 @@ static inline uint32_t section_of(uint64_t slot) {
 
 /* Enters a section of the ring. Its slots are free once its last launch of the previous lap is done. */
 static kiln_status __attribute__((cold, noinline)) enter_section(kiln__rocm_stream *stream, uint32_t section) {
-    if (kiln__hsa.signal_load(stream->sections[section]) == 0) return KILN_OK;
+    if (kiln__rocm.signal_load(stream->sections[section]) == 0) return KILN_OK;
     return kiln__rocm_wait(stream->rocm, stream->sections[section]);
 }
 
 /* The completion signal for the last launch of a section. */
 static kiln__hsa_signal __attribute__((cold, noinline)) leave_section(kiln__rocm_stream *stream, uint32_t section) {
-    kiln__hsa.signal_store_relaxed(stream->sections[section], 1);
+    kiln__rocm.signal_store_relaxed(stream->sections[section], 1);
     return stream->sections[section];
 }
 

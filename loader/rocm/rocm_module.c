@@ -11,8 +11,8 @@ typedef struct rocm_module {
 } rocm_module;
 
 static void module_free(rocm_module *module) {
-    if (module->executable.handle) kiln__hsa.executable_destroy(module->executable);
-    if (module->reader.handle) kiln__hsa.reader_destroy(module->reader);
+    if (module->executable.handle) kiln__rocm.executable_destroy(module->executable);
+    if (module->reader.handle) kiln__rocm.reader_destroy(module->reader);
     free(module);
 }
 
@@ -93,8 +93,8 @@ static kiln_status resolve(kiln_kernel *kernel, kiln__rocm_kernel *function, kil
     kiln__hsa_symbol symbol = {0};
     uint32_t kernarg_bytes = 0;
     bool dynamic_stack = false;
-    KILN__HSA_TRY(executable_get_symbol, executable, symbol_name, &rocm->agent, &symbol);
-    if (!symbol.handle) return kiln__hsa_fail_empty(kiln__hsa_names.executable_get_symbol);
+    KILN__ROCM_TRY(kernel->device, executable_get_symbol, executable, symbol_name, &rocm->agent, &symbol);
+    if (!symbol.handle) return kiln__rocm_fail_empty(kiln__rocm_names.executable_get_symbol);
     const struct {
         uint32_t attribute;
         void *value;
@@ -106,8 +106,8 @@ static kiln_status resolve(kiln_kernel *kernel, kiln__rocm_kernel *function, kil
         {KILN__HSA_EXECUTABLE_SYMBOL_INFO_KERNEL_DYNAMIC_CALLSTACK, &dynamic_stack},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
-        KILN__HSA_TRY(symbol_get_info, symbol, facts[i].attribute, facts[i].value);
-    if (!function->object) return kiln__hsa_fail_empty(kiln__hsa_names.symbol_get_info);
+        KILN__ROCM_TRY(kernel->device, symbol_get_info, symbol, facts[i].attribute, facts[i].value);
+    if (!function->object) return kiln__rocm_fail_empty(kiln__rocm_names.symbol_get_info);
     if (dynamic_stack) return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s has a stack of unknown size", kernel->name);
     if (kernarg_bytes > function->slots * KILN__ROCM_SLOT_BYTES || function->lds_bytes > lds)
         return kiln__fail(KILN_ERROR_UNSUPPORTED,
@@ -119,13 +119,13 @@ static kiln_status resolve(kiln_kernel *kernel, kiln__rocm_kernel *function, kil
 
 static kiln_status load_executable(const kiln_module *module, rocm_module *native) {
     const kiln__rocm_device *rocm = module->device->native;
-    KILN__HSA_TRY(reader_create, module->image.data, (size_t)module->image.size, &native->reader);
-    if (!native->reader.handle) return kiln__hsa_fail_empty(kiln__hsa_names.reader_create);
-    KILN__HSA_TRY(executable_create, KILN__HSA_PROFILE_FULL, KILN__HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, NULL,
-                  &native->executable);
-    if (!native->executable.handle) return kiln__hsa_fail_empty(kiln__hsa_names.executable_create);
-    KILN__HSA_TRY(executable_load, native->executable, rocm->agent, native->reader, NULL, NULL);
-    KILN__HSA_TRY(executable_freeze, native->executable, NULL);
+    KILN__ROCM_TRY(module->device, reader_create, module->image.data, (size_t)module->image.size, &native->reader);
+    if (!native->reader.handle) return kiln__rocm_fail_empty(kiln__rocm_names.reader_create);
+    KILN__ROCM_TRY(module->device, executable_create, KILN__HSA_PROFILE_FULL,
+                   KILN__HSA_DEFAULT_FLOAT_ROUNDING_MODE_DEFAULT, NULL, &native->executable);
+    if (!native->executable.handle) return kiln__rocm_fail_empty(kiln__rocm_names.executable_create);
+    KILN__ROCM_TRY(module->device, executable_load, native->executable, rocm->agent, native->reader, NULL, NULL);
+    KILN__ROCM_TRY(module->device, executable_freeze, native->executable, NULL);
     return KILN_OK;
 }
 
@@ -196,17 +196,18 @@ kiln_status kiln__rocm_module_variable(const kiln_module *module, const char *na
     kiln__hsa_symbol symbol = {0};
     uint32_t kind = 0, size = 0;
     uint64_t address = 0;
-    kiln__hsa_status status = kiln__hsa.executable_get_symbol(native->executable, name, &rocm->agent, &symbol);
+    kiln__hsa_status status = kiln__rocm.executable_get_symbol(native->executable, name, &rocm->agent, &symbol);
     if (status != KILN__HSA_STATUS_SUCCESS)
-        return kiln__fail_within(kiln__hsa_fail(status, kiln__hsa_names.executable_get_symbol),
+        return kiln__fail_within(kiln__rocm_fail(module->device, kiln__rocm_names.executable_get_symbol, status),
                                  "kiln_module_find_variable: %s", name);
-    if (!symbol.handle) return kiln__hsa_fail_empty(kiln__hsa_names.executable_get_symbol);
-    KILN__HSA_TRY(symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_TYPE, &kind);
+    if (!symbol.handle) return kiln__rocm_fail_empty(kiln__rocm_names.executable_get_symbol);
+    KILN__ROCM_TRY(module->device, symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_TYPE, &kind);
     if (kind != KILN__HSA_SYMBOL_KIND_VARIABLE)
         return kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_module_find_variable: %s: is no variable", name);
-    KILN__HSA_TRY(symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS, &address);
-    KILN__HSA_TRY(symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_SIZE, &size);
-    if (!address) return kiln__hsa_fail_empty(kiln__hsa_names.symbol_get_info);
+    KILN__ROCM_TRY(module->device, symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_ADDRESS,
+                   &address);
+    KILN__ROCM_TRY(module->device, symbol_get_info, symbol, KILN__HSA_EXECUTABLE_SYMBOL_INFO_VARIABLE_SIZE, &size);
+    if (!address) return kiln__rocm_fail_empty(kiln__rocm_names.symbol_get_info);
     *out_address = (void *)(uintptr_t)address;
     *out_size = size;
     return KILN_OK;

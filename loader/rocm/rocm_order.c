@@ -16,7 +16,7 @@ struct kiln__rocm_freed {
 };
 
 static bool is_done(const kiln__rocm_freed *freed) {
-    return kiln__hsa.signal_load(freed->done->handle) <= 0;
+    return kiln__rocm.signal_load(freed->done->handle) <= 0;
 }
 
 /* Takes an entry out of the list. Its memory is the caller's. */
@@ -44,7 +44,7 @@ static bool release_done(kiln__rocm_device *rocm) {
     bool any = false;
     for (kiln__rocm_freed **place = &rocm->freed; *place;) {
         if (is_done(*place)) {
-            kiln__hsa.pool_free(take_out(rocm, place));
+            kiln__rocm.pool_free(take_out(rocm, place));
             any = true;
         } else {
             place = &(*place)->next;
@@ -62,7 +62,7 @@ bool kiln__rocm_freed_release(kiln__rocm_device *rocm) {
 
 void kiln__rocm_freed_close(kiln__rocm_device *rocm) {
     while (rocm->freed)
-        kiln__hsa.pool_free(take_out(rocm, &rocm->freed));
+        kiln__rocm.pool_free(take_out(rocm, &rocm->freed));
     pthread_mutex_destroy(&rocm->freed_lock);
 }
 
@@ -77,7 +77,7 @@ kiln_status kiln__rocm_memory_alloc_async(kiln_stream *stream, size_t size, void
 
 static kiln_status size_of(const kiln__rocm_device *rocm, const void *memory, size_t *out_size) {
     kiln__hsa_pointer_info info = {.size = sizeof info};
-    KILN__HSA_TRY(pointer_info, memory, &info, NULL, NULL, NULL);
+    KILN__ROCM_TRY(rocm->device, pointer_info, memory, &info, NULL, NULL, NULL);
     KILN__REQUIRE(info.type == KILN__HSA_EXT_POINTER_TYPE_HSA && info.agent_base_address == memory &&
                       info.agent_owner.handle == rocm->agent.handle,
                   "kiln_memory_free_async: memory is %p: must be of an allocation on rocm:%d, and its beginning",

@@ -48,12 +48,12 @@ kiln_status kiln__rocm_poll(kiln__rocm_device *rocm, kiln__hsa_signal signal, bo
 
 /* Counts the stream's packets; on a borrowed queue all of them, since the application's are the stream's work, too. */
 static inline uint64_t kiln__rocm_queue_work(const kiln__rocm_stream *stream) {
-    return stream->own ? stream->slots + stream->barriers : kiln__hsa.queue_load_write_index(stream->queue);
+    return stream->own ? stream->slots + stream->barriers : kiln__rocm.queue_load_write_index(stream->queue);
 }
 
 /* Reserves a packet. It must be published next. Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
 static inline kiln_status kiln__rocm_reserve(kiln__rocm_stream *stream, uint64_t *out_index) {
-    *out_index = kiln__hsa.queue_add_write_index(stream->queue, 1);
+    *out_index = kiln__rocm.queue_add_write_index(stream->queue, 1);
     if (KILN__UNLIKELY(*out_index - stream->read_seen > stream->packet_mask))
         return kiln__rocm_queue_wait(stream, *out_index);
     return KILN_OK;
@@ -66,7 +66,7 @@ static inline kiln__hsa_dispatch_packet *kiln__rocm_packet(kiln__rocm_stream *st
 /* header and setup as one word: the store that hands the packet to the device. */
 static inline void kiln__rocm_publish(kiln__rocm_stream *stream, uint64_t index, void *packet, uint32_t header) {
     __atomic_store_n((uint32_t *)packet, header, __ATOMIC_RELEASE);
-    kiln__hsa.signal_store_release(stream->doorbell, (kiln__hsa_signal_value)index);
+    kiln__rocm.signal_store_release(stream->doorbell, (kiln__hsa_signal_value)index);
 }
 
 #endif

@@ -15,7 +15,7 @@ static bool hold_copies(kiln__rocm_signal *first) {
     for (kiln__rocm_signal *signal = first; signal; signal = signal->next)
         signal->holds = 0;
     for (kiln__rocm_signal *signal = first; signal; signal = signal->next) {
-        if (!signal->copies || kiln__hsa.signal_load(signal->handle) <= 0) continue;
+        if (!signal->copies || kiln__rocm.signal_load(signal->handle) <= 0) continue;
         signal->holds = signal->target->holds = 1;
         any = true;
     }
@@ -28,7 +28,7 @@ bool kiln__rocm_signals_close(kiln__rocm_signals *pool) {
     const bool any = hold_copies(first);
     while (first) {
         kiln__rocm_signal *next = first->next;
-        if (!first->holds) kiln__hsa.signal_destroy(first->handle);
+        if (!first->holds) kiln__rocm.signal_destroy(first->handle);
         free(first);
         first = next;
     }
@@ -39,13 +39,13 @@ bool kiln__rocm_signals_close(kiln__rocm_signals *pool) {
 
 kiln_status kiln__rocm_signal_create(kiln__hsa_signal_value initial, kiln__hsa_signal *out_handle) {
     out_handle->handle = 0;
-    KILN__HSA_TRY(signal_create, initial, 0, NULL, out_handle);
-    return out_handle->handle ? KILN_OK : kiln__hsa_fail_empty(kiln__hsa_names.signal_create);
+    KILN__ROCM_TRY(NULL, signal_create, initial, 0, NULL, out_handle);
+    return out_handle->handle ? KILN_OK : kiln__rocm_fail_empty(kiln__rocm_names.signal_create);
 }
 
 /* Lets go of what a finished signal waited for; true if the signal is free. */
 static bool settle(kiln__rocm_signal *signal) {
-    if (kiln__hsa.signal_load(signal->handle) > 0) return false;
+    if (kiln__rocm.signal_load(signal->handle) > 0) return false;
     if (signal->target) signal->target->holds--;
     signal->target = NULL;
     return signal->holds == 0;
@@ -70,7 +70,7 @@ static kiln_status take_locked(kiln__rocm_signals *pool, kiln__rocm_signal **out
     for (int probe = 0; probe < PROBES && pool->last; probe++) {
         pool->last = pool->last->next; /* the oldest becomes the newest */
         if (settle(pool->last)) {
-            kiln__hsa.signal_store_relaxed(pool->last->handle, 1);
+            kiln__rocm.signal_store_relaxed(pool->last->handle, 1);
             *out_signal = pool->last;
             return KILN_OK;
         }
@@ -102,7 +102,7 @@ void kiln__rocm_signal_drop(kiln__rocm_signals *pool, kiln__rocm_signal *signal)
 
 void kiln__rocm_signal_cancel(kiln__rocm_signals *pool, kiln__rocm_signal *signal) {
     if (!signal) return;
-    kiln__hsa.signal_store_relaxed(signal->handle, 0);
+    kiln__rocm.signal_store_relaxed(signal->handle, 0);
     kiln__rocm_signal_drop(pool, signal);
 }
 
@@ -111,7 +111,7 @@ bool kiln__rocm_signals_failed(kiln__rocm_signals *pool) {
     pthread_mutex_lock(&pool->lock);
     kiln__rocm_signal *signal = pool->last;
     if (signal) do {
-            failed = kiln__hsa.signal_load(signal->handle) < 0;
+            failed = kiln__rocm.signal_load(signal->handle) < 0;
             signal = signal->next;
         } while (!failed && signal != pool->last);
     pthread_mutex_unlock(&pool->lock);

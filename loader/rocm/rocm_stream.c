@@ -3,11 +3,11 @@
 
 static void stream_free(kiln__rocm_stream *stream) {
     for (int i = 0; i < KILN__ROCM_RING_SECTIONS; i++)
-        if (stream->sections[i].handle) kiln__hsa.signal_destroy(stream->sections[i]);
-    if (stream->idle.handle) kiln__hsa.signal_destroy(stream->idle);
-    if (stream->mark.handle) kiln__hsa.signal_destroy(stream->mark);
-    if (stream->staging) kiln__hsa.pool_free(stream->staging);
-    if (stream->ring) kiln__hsa.pool_free(stream->ring);
+        if (stream->sections[i].handle) kiln__rocm.signal_destroy(stream->sections[i]);
+    if (stream->idle.handle) kiln__rocm.signal_destroy(stream->idle);
+    if (stream->mark.handle) kiln__rocm.signal_destroy(stream->mark);
+    if (stream->staging) kiln__rocm.pool_free(stream->staging);
+    if (stream->ring) kiln__rocm.pool_free(stream->ring);
     if (stream->own) kiln__rocm_queue_release(stream->rocm, stream->own);
     free(stream);
 }
@@ -15,7 +15,7 @@ static void stream_free(kiln__rocm_stream *stream) {
 /* Creates the ring and its signals. After a failure, what was created stays in the stream for stream_free. */
 static kiln_status stream_fill(kiln__rocm_stream *stream) {
     void *ring;
-    KILN__TRY(kiln__rocm_pool_alloc(stream->rocm->kernarg_pool, &stream->rocm->agent, 1,
+    KILN__TRY(kiln__rocm_pool_alloc(stream->rocm->device, stream->rocm->kernarg_pool, &stream->rocm->agent, 1,
                                     KILN__ROCM_RING_SLOTS * KILN__ROCM_SLOT_BYTES, &ring));
     stream->ring = ring;
     for (int i = 0; i < KILN__ROCM_RING_SECTIONS; i++)
@@ -47,7 +47,7 @@ static kiln_status stream_create(kiln_device *device, kiln__hsa_queue *queue, ki
     acquire_from_host(stream);
     stream->packets = queue->base_address;
     stream->packet_mask = queue->size - 1;
-    stream->read_seen = kiln__hsa.queue_load_read_index(queue);
+    stream->read_seen = kiln__rocm.queue_load_read_index(queue);
     stream->doorbell = queue->doorbell_signal;
     kiln_status status = stream_fill(stream);
     if (status != KILN_OK) {
@@ -66,12 +66,12 @@ kiln_status kiln__rocm_stream_open(kiln_device *device, uint32_t flags, kiln_str
 }
 
 /* Later runtimes tell whose queue it is; with an older one a wrong queue is found out by the device. */
-static kiln_status check_agent(const kiln_device *device, kiln__hsa_queue *queue) {
+static kiln_status check_agent(kiln_device *device, kiln__hsa_queue *queue) {
     const kiln__rocm_device *rocm = device->native;
     kiln__hsa_agent agent = {0};
-    if (!kiln__hsa.queue_get_info) return KILN_OK;
-    KILN__HSA_TRY(queue_get_info, queue, KILN__HSA_AMD_QUEUE_INFO_AGENT, &agent);
-    if (!agent.handle) return kiln__hsa_fail_empty(kiln__hsa_names.queue_get_info);
+    if (!kiln__rocm.queue_get_info) return KILN_OK;
+    KILN__ROCM_TRY(device, queue_get_info, queue, KILN__HSA_AMD_QUEUE_INFO_AGENT, &agent);
+    if (!agent.handle) return kiln__rocm_fail_empty(kiln__rocm_names.queue_get_info);
     KILN__REQUIRE(agent.handle == rocm->agent.handle,
                   "kiln_stream_borrow: native is a queue of another agent: must be of rocm:%d's", device->info.ordinal);
     return KILN_OK;
@@ -91,7 +91,7 @@ kiln_status kiln__rocm_stream_borrow(kiln_device *device, void *native, kiln_str
 kiln_status kiln__rocm_stream_sync(kiln_stream *stream) {
     kiln__rocm_stream *state = stream->state;
     const uint64_t work = kiln__rocm_queue_work(state);
-    kiln__hsa.signal_store_relaxed(state->idle, 1);
+    kiln__rocm.signal_store_relaxed(state->idle, 1);
     KILN__TRY(kiln__rocm_barrier(state, (kiln__hsa_signal){0}, state->idle));
     acquire_from_host(state);
     KILN__TRY(kiln__rocm_wait(state->rocm, state->idle));
@@ -101,14 +101,14 @@ kiln_status kiln__rocm_stream_sync(kiln_stream *stream) {
 
 /* A barrier packet behind the work that there is. */
 static kiln_status put_mark(kiln__rocm_stream *state, uint64_t work) {
-    kiln__hsa.signal_store_relaxed(state->mark, 1);
+    kiln__rocm.signal_store_relaxed(state->mark, 1);
     KILN__TRY(kiln__rocm_barrier(state, (kiln__hsa_signal){0}, state->mark));
     state->marked = work + 1;
     return KILN_OK;
 }
 
 static bool is_full(const kiln__rocm_stream *state) {
-    return kiln__hsa.queue_load_write_index(state->queue) - kiln__hsa.queue_load_read_index(state->queue) >
+    return kiln__rocm.queue_load_write_index(state->queue) - kiln__rocm.queue_load_read_index(state->queue) >
            state->packet_mask;
 }
 
@@ -133,7 +133,7 @@ kiln_status kiln__rocm_stream_query(kiln_stream *stream, bool *out_done) {
 void kiln__rocm_stream_close(kiln_stream *stream) {
     kiln__rocm_stream *state = stream->state;
     const bool done = kiln__device_check(stream->device) == KILN_OK && kiln__rocm_stream_sync(stream) == KILN_OK;
-    if (!done && state->own) kiln__hsa.queue_inactivate(state->queue);
+    if (!done && state->own) kiln__rocm.queue_inactivate(state->queue);
     stream_free(state);
 }
 

@@ -25,9 +25,9 @@ enum { HSA_STATUS_ERROR_OUT_OF_REGISTERS = 45, HSA_AMD_AGENT_INFO_MEMORY_AVAIL =
 KILN__HSA_CONSTANTS(CONSTANT)
 #undef CONSTANT
 
-#define KILN_HSA_STATUS(name, number, status) _Static_assert((int)HSA_STATUS_##name == (number), #name);
+#define KILN_ROCM_ERROR(name, number, status) _Static_assert((int)HSA_STATUS_##name == (number), #name);
 #include "loader/rocm/rocm_errors.def"
-#undef KILN_HSA_STATUS
+#undef KILN_ROCM_ERROR
 
 #define SAME_SIZE(ours, theirs) \
     _Static_assert(sizeof(ours) == sizeof(theirs) && _Alignof(ours) == _Alignof(theirs), #theirs);

@@ -343,7 +343,7 @@ static void pinned_memory_is_every_gpus(void **state) {
     assert_ok(kiln_host_alloc(owner, 64, (void **)&host));
     assert_ok(kiln_memory_alloc(other, 64, &memory));
     for (uint32_t staged = 0; staged < 2; staged++) {
-        if (staged) assert_int_equal(kiln__hsa.agents_allow_access(1, &rocm->agent, NULL, host), 0);
+        if (staged) assert_int_equal(kiln__rocm.agents_allow_access(1, &rocm->agent, NULL, host), 0);
         sim.reset();
         host[0] = 7 + staged;
         host[1] = 0;

@@ -5,9 +5,9 @@
 #include "tests/unit/rocm_sim.h"
 
 enum {
-#define KILN_HSA_STATUS(name, number, status) NUMBER_##name = (number),
+#define KILN_ROCM_ERROR(name, number, status) NUMBER_##name = (number),
 #include "loader/rocm/rocm_errors.def"
-#undef KILN_HSA_STATUS
+#undef KILN_ROCM_ERROR
 };
 
 static const struct {

@@ -27,8 +27,8 @@ static void on_error(kiln__hsa_status status, kiln__hsa_queue *queue, void *data
 static void world_make(world *w, uint32_t queue_size) {
     w->device = rocm_open(0);
     const kiln__rocm_device *rocm = w->device->native;
-    assert_int_equal(kiln__hsa.queue_create(rocm->agent, queue_size, 0, on_error, w, UINT32_MAX, UINT32_MAX, &w->queue),
-                     0);
+    assert_int_equal(
+        kiln__rocm.queue_create(rocm->agent, queue_size, 0, on_error, w, UINT32_MAX, UINT32_MAX, &w->queue), 0);
     assert_ok(kiln_stream_borrow(w->device, w->queue, &w->stream));
     assert_ok(kiln_event_create(w->device, 0, &w->event));
     assert_ok(kiln_memory_alloc(w->device, BYTES, &w->memory));
@@ -40,7 +40,7 @@ static void world_free(world *w, uint64_t left) {
     kiln_event_destroy(w->event);
     kiln_stream_close(&w->stream);
     kiln_device_close(w->device);
-    assert_int_equal(kiln__hsa.queue_destroy(w->queue), 0);
+    assert_int_equal(kiln__rocm.queue_destroy(w->queue), 0);
     assert_int_equal(sim.live("*"), left);
 }
 
@@ -57,11 +57,11 @@ static kiln_status launch(kiln_stream *stream) {
 
 /* The packet that a queue refuses. */
 static void submit_wrong(kiln__hsa_queue *queue) {
-    const uint64_t index = kiln__hsa.queue_add_write_index(queue, 1);
+    const uint64_t index = kiln__rocm.queue_add_write_index(queue, 1);
     uint32_t *packet = (uint32_t *)queue->base_address + index % queue->size * 16;
     memset(packet + 1, 0, 60);
     __atomic_store_n(packet, KILN__ROCM_HEADER | NO_TYPE, __ATOMIC_RELEASE);
-    kiln__hsa.signal_store_release(queue->doorbell_signal, (kiln__hsa_signal_value)index);
+    kiln__rocm.signal_store_release(queue->doorbell_signal, (kiln__hsa_signal_value)index);
 }
 
 /* ---- Waits ---- */
@@ -207,6 +207,21 @@ static void kilns_own_queues_stop_with_their_device(void **state) {
     rocm_assert_clean();
 }
 
+/* A call may bring the first news of a fault. */
+static void a_call_that_tells_of_a_fault_loses_the_device(void **state) {
+    (void)state;
+    enum { MEMORY_FAULT = 43 };
+    kiln_device *device = rocm_open(0);
+    void *memory;
+    sim.fault("hsa_amd_memory_pool_allocate", 1, MEMORY_FAULT);
+    assert_error(kiln_memory_alloc(device, BYTES, &memory), KILN_ERROR_DEVICE_LOST,
+                 "hsa_amd_memory_pool_allocate: HSA_STATUS_ERROR_MEMORY_FAULT (0x2b)");
+    assert_error(kiln_memory_alloc(device, BYTES, &memory), KILN_ERROR_DEVICE_LOST,
+                 "rocm:0 is lost: hsa_amd_memory_pool_allocate: HSA_STATUS_ERROR_MEMORY_FAULT (0x2b)");
+    kiln_device_close(device);
+    rocm_assert_clean();
+}
+
 static void the_first_reason_counts(void **state) {
     (void)state;
     kiln_device *device = rocm_open(0);
@@ -218,7 +233,7 @@ static void the_first_reason_counts(void **state) {
     kiln_device_mark_lost(device, 0x2345);
     kiln_device_mark_lost(device, FORMAT);
     assert_error(kiln_memory_alloc(device, BYTES, &memory), KILN_ERROR_DEVICE_LOST,
-                 "rocm:0 is lost: unknown HSA status (0x2345)");
+                 "rocm:0 is lost: an error that kiln does not know (0x2345)");
     kiln_device_close(device);
     rocm_assert_clean();
 }
@@ -231,6 +246,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test_setup(events_of_a_lost_device_leave_nothing, rocm_reset),
         cmocka_unit_test_setup(kilns_own_queues_stop_with_their_device, rocm_reset),
         cmocka_unit_test_setup(the_first_reason_counts, rocm_reset),
+        cmocka_unit_test_setup(a_call_that_tells_of_a_fault_loses_the_device, rocm_reset),
         cmocka_unit_test_setup(each_wait_on_a_stopped_borrowed_queue_ends, rocm_reset), /* last: a copy's things stay */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

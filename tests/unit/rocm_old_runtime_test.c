@@ -10,7 +10,7 @@ static void an_old_runtime_is_enough(void **state) {
     const scale_arguments arguments = {.count = 3};
     const kiln_launch_config config = {.grid = {4}, .block = {64}};
     kiln_stream own = rocm_stream(device, 0), borrowed;
-    assert_null(kiln__hsa.queue_get_info);
+    assert_null(kiln__rocm.queue_get_info);
     assert_int_equal(((kiln__hsa_queue *)own.native)->features, KILN__HSA_QUEUE_FEATURE_KERNEL_DISPATCH);
     assert_ok(kiln_stream_borrow(device, own.native, &borrowed));
     assert_ok(kiln_launch(&borrowed, rocm_kernel(device, "scale"), &config, &arguments, sizeof arguments));

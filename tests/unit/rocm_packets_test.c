@@ -56,7 +56,7 @@ typedef struct world {
 
 static void on_error(kiln__hsa_status status, kiln__hsa_queue *queue, void *data) {
     const world *w = data;
-    kiln__hsa.signal_store_release(w->told, queue == w->queue ? (kiln__hsa_signal_value)status : -1);
+    kiln__rocm.signal_store_release(w->told, queue == w->queue ? (kiln__hsa_signal_value)status : -1);
 }
 
 static void world_make(world *w) {
@@ -64,9 +64,9 @@ static void world_make(world *w) {
     const scale_arguments arguments = {.x = (void *)0x1000, .y = (void *)0x2000, .count = 1};
     w->device = rocm_open(0);
     const kiln__rocm_device *rocm = w->device->native;
-    assert_int_equal(kiln__hsa.signal_create(0, 0, NULL, &w->told), 0);
-    assert_int_equal(kiln__hsa.queue_create(rocm->agent, QUEUE_SIZE, 0, on_error, w, UINT32_MAX, UINT32_MAX, &w->queue),
-                     0);
+    assert_int_equal(kiln__rocm.signal_create(0, 0, NULL, &w->told), 0);
+    assert_int_equal(
+        kiln__rocm.queue_create(rocm->agent, QUEUE_SIZE, 0, on_error, w, UINT32_MAX, UINT32_MAX, &w->queue), 0);
     w->stream = rocm_stream(w->device, 0);
     const kiln_kernel *scale = rocm_kernel(w->device, "scale");
     assert_ok(kiln_launch(&w->stream, scale, &config, &arguments, sizeof arguments));
@@ -76,19 +76,19 @@ static void world_make(world *w) {
                       KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
                       KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
     w->right.setup = 3; /* dimensions */
-    assert_int_equal(kiln__hsa.signal_create(1, 0, NULL, &w->right.completion_signal), 0);
+    assert_int_equal(kiln__rocm.signal_create(1, 0, NULL, &w->right.completion_signal), 0);
 }
 
 static void world_free(world *w) {
-    assert_int_equal(kiln__hsa.queue_destroy(w->queue), 0);
-    assert_int_equal(kiln__hsa.signal_destroy(w->right.completion_signal), 0);
-    assert_int_equal(kiln__hsa.signal_destroy(w->told), 0);
+    assert_int_equal(kiln__rocm.queue_destroy(w->queue), 0);
+    assert_int_equal(kiln__rocm.signal_destroy(w->right.completion_signal), 0);
+    assert_int_equal(kiln__rocm.signal_destroy(w->told), 0);
     kiln_stream_close(&w->stream);
     kiln_device_close(w->device);
 }
 
 static void submit(const world *w, kiln__hsa_queue *queue, size_t row) {
-    const uint64_t index = kiln__hsa.queue_add_write_index(queue, 1);
+    const uint64_t index = kiln__rocm.queue_add_write_index(queue, 1);
     kiln__hsa_dispatch_packet *packet = (kiln__hsa_dispatch_packet *)queue->base_address + index % queue->size;
     kiln__hsa_dispatch_packet wrong = w->right;
     uint8_t *field = (uint8_t *)&wrong + rows[row].offset;
@@ -100,7 +100,7 @@ static void submit(const world *w, kiln__hsa_queue *queue, size_t row) {
     uint32_t first;
     memcpy(&first, &wrong, sizeof first);
     __atomic_store_n((uint32_t *)(void *)packet, first, __ATOMIC_RELEASE);
-    kiln__hsa.signal_store_release(queue->doorbell_signal, (kiln__hsa_signal_value)index);
+    kiln__rocm.signal_store_release(queue->doorbell_signal, (kiln__hsa_signal_value)index);
 }
 
 static void each_wrong_packet_is_named_and_its_queue_told(void **state) {
@@ -111,10 +111,10 @@ static void each_wrong_packet_is_named_and_its_queue_told(void **state) {
         sim.reset();
         submit(&w, w.queue, row);
         if (!rows[row].says)
-            assert_int_equal(kiln__hsa.signal_wait(w.right.completion_signal, SIGNAL_EQUALS, 0, UINT64_MAX, 0), 0);
+            assert_int_equal(kiln__rocm.signal_wait(w.right.completion_signal, SIGNAL_EQUALS, 0, UINT64_MAX, 0), 0);
         else
-            kiln__hsa.signal_wait(w.told, SIGNAL_DIFFERS, 0, A_WHILE, 0);
-        const kiln__hsa_signal_value status = kiln__hsa.signal_load(w.told);
+            kiln__rocm.signal_wait(w.told, SIGNAL_DIFFERS, 0, A_WHILE, 0);
+        const kiln__hsa_signal_value status = kiln__rocm.signal_load(w.told);
         if (status != rows[row].status)
             fail_msg("row %zu, %s: the callback was told 0x%x, not 0x%x", row, rows[row].field, (unsigned)status,
                      rows[row].status);
@@ -138,7 +138,7 @@ static void a_wrong_packet_in_its_own_queue_loses_the_device(void **state) {
     const kiln_status status = kiln_event_record(event, &w.stream);
     if (status != KILN_ERROR_DEVICE_LOST) assert_ok(status);
     assert_error(kiln_stream_sync(&w.stream), KILN_ERROR_DEVICE_LOST, "rocm:0 is lost");
-    assert_int_equal(kiln__hsa.signal_load(w.told), 0);
+    assert_int_equal(kiln__rocm.signal_load(w.told), 0);
     kiln_event_destroy(event);
     world_free(&w);
 }
@@ -207,7 +207,8 @@ static void launches_on_a_borrowed_queue_are_of_system_scope(void **state) {
     const kiln__rocm_device *rocm = device->native;
     kiln__hsa_queue *queue;
     kiln_stream stream;
-    assert_int_equal(kiln__hsa.queue_create(rocm->agent, QUEUE_SIZE, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
+    assert_int_equal(kiln__rocm.queue_create(rocm->agent, QUEUE_SIZE, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue),
+                     0);
     assert_ok(kiln_stream_borrow(device, queue, &stream));
     launch(&stream);
     launch(&stream);
@@ -216,7 +217,7 @@ static void launches_on_a_borrowed_queue_are_of_system_scope(void **state) {
         assert_packet(back, DISPATCH, SYSTEM, SYSTEM);
     kiln_stream_close(&stream);
     kiln_device_close(device);
-    assert_int_equal(kiln__hsa.queue_destroy(queue), 0);
+    assert_int_equal(kiln__rocm.queue_destroy(queue), 0);
     rocm_assert_clean();
 }
 

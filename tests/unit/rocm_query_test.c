@@ -85,7 +85,7 @@ static void a_borrowed_queue_has_the_applications_work(void **state) {
     const kiln__rocm_device *rocm = device->native;
     kiln__hsa_queue *queue;
     kiln_stream stream, application;
-    assert_int_equal(kiln__hsa.queue_create(rocm->agent, 64, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
+    assert_int_equal(kiln__rocm.queue_create(rocm->agent, 64, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
     assert_ok(kiln_stream_borrow(device, queue, &stream));
     assert_ok(kiln_stream_borrow(device, queue, &application));
     launch(&stream);
@@ -99,7 +99,7 @@ static void a_borrowed_queue_has_the_applications_work(void **state) {
     assert_int_equal(sim.launches(), 2);
     kiln_stream_close(&application);
     kiln_stream_close(&stream);
-    assert_int_equal(kiln__hsa.queue_destroy(queue), 0);
+    assert_int_equal(kiln__rocm.queue_destroy(queue), 0);
     kiln_device_close(device);
     rocm_assert_clean();
 }
@@ -111,18 +111,18 @@ static void a_full_queue_is_not_waited_for(void **state) {
     const kiln__rocm_device *rocm = device->native;
     kiln__hsa_queue *queue;
     kiln_stream stream;
-    assert_int_equal(kiln__hsa.queue_create(rocm->agent, 64, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
+    assert_int_equal(kiln__rocm.queue_create(rocm->agent, 64, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queue), 0);
     assert_ok(kiln_stream_borrow(device, queue, &stream));
     sim_rocm.hold(1);
-    while (kiln__hsa.queue_load_write_index(queue) - kiln__hsa.queue_load_read_index(queue) < 64)
+    while (kiln__rocm.queue_load_write_index(queue) - kiln__rocm.queue_load_read_index(queue) < 64)
         launch(&stream);
-    const uint64_t written = kiln__hsa.queue_load_write_index(queue);
+    const uint64_t written = kiln__rocm.queue_load_write_index(queue);
     assert_false(is_done(&stream));
-    assert_int_equal(kiln__hsa.queue_load_write_index(queue), written);
+    assert_int_equal(kiln__rocm.queue_load_write_index(queue), written);
     sim_rocm.hold(0);
     wait_by_asking(&stream);
     kiln_stream_close(&stream);
-    assert_int_equal(kiln__hsa.queue_destroy(queue), 0);
+    assert_int_equal(kiln__rocm.queue_destroy(queue), 0);
     kiln_device_close(device);
     rocm_assert_clean();
 }

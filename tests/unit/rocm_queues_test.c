@@ -14,7 +14,7 @@ static kiln__hsa_queue *queues[2];
 
 static kiln__hsa_signal signal_of(kiln__hsa_signal_value value) {
     kiln__hsa_signal signal;
-    assert_int_equal(kiln__hsa.signal_create(value, 0, NULL, &signal), 0);
+    assert_int_equal(kiln__rocm.signal_create(value, 0, NULL, &signal), 0);
     return signal;
 }
 
@@ -24,27 +24,27 @@ static int open_queues(void **state) {
     const kiln__rocm_device *rocm = device->native;
     for (int i = 0; i < 2; i++)
         assert_int_equal(
-            kiln__hsa.queue_create(rocm->agent, QUEUE_SIZE, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queues[i]), 0);
+            kiln__rocm.queue_create(rocm->agent, QUEUE_SIZE, 0, NULL, NULL, UINT32_MAX, UINT32_MAX, &queues[i]), 0);
     return 0;
 }
 
 static void close_queues(void) {
     for (int i = 0; i < 2; i++)
-        assert_int_equal(kiln__hsa.queue_destroy(queues[i]), 0);
+        assert_int_equal(kiln__rocm.queue_destroy(queues[i]), 0);
     kiln_device_close(device);
 }
 
 /* With these signals gone, of which {0} is none, nothing is left. */
 static void close_clean(const kiln__hsa_signal *signals, int count) {
     for (int i = 0; i < count; i++)
-        if (signals[i].handle) assert_int_equal(kiln__hsa.signal_destroy(signals[i]), 0);
+        if (signals[i].handle) assert_int_equal(kiln__rocm.signal_destroy(signals[i]), 0);
     close_queues();
     rocm_assert_clean();
 }
 
 static void submit(kiln__hsa_queue *queue, uint32_t type, const kiln__hsa_signal *dependencies, int count,
                    kiln__hsa_signal completion) {
-    const uint64_t index = kiln__hsa.queue_add_write_index(queue, 1);
+    const uint64_t index = kiln__rocm.queue_add_write_index(queue, 1);
     kiln__hsa_barrier_packet *packet = (kiln__hsa_barrier_packet *)queue->base_address + index % QUEUE_SIZE;
     const uint32_t header = type | 1u << KILN__HSA_PACKET_HEADER_BARRIER |
                             KILN__HSA_FENCE_SCOPE_SYSTEM << KILN__HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
@@ -55,11 +55,11 @@ static void submit(kiln__hsa_queue *queue, uint32_t type, const kiln__hsa_signal
         packet->dep_signal[i].handle = i < count ? dependencies[i].handle : 0;
     packet->completion_signal = completion;
     __atomic_store_n((uint32_t *)(void *)packet, header, __ATOMIC_RELEASE);
-    kiln__hsa.signal_store_release(queue->doorbell_signal, (kiln__hsa_signal_value)index);
+    kiln__rocm.signal_store_release(queue->doorbell_signal, (kiln__hsa_signal_value)index);
 }
 
 static kiln__hsa_signal_value wait_for_zero(kiln__hsa_signal signal, uint64_t ticks) {
-    return kiln__hsa.signal_wait(signal, EQ, 0, ticks, 0);
+    return kiln__rocm.signal_wait(signal, EQ, 0, ticks, 0);
 }
 
 /* ---- Order ------------------------------------------------------------------------------------------------------- */
@@ -115,9 +115,9 @@ static void a_barrier_and_waits_for_all(void **state) {
     (void)state;
     const kiln__hsa_signal on[] = {signal_of(1), {0}, signal_of(7), signal_of(1)}, done = on[3];
     submit(queues[0], BARRIER_AND, on, 3, done);
-    kiln__hsa.signal_store_relaxed(on[0], 0);
+    kiln__rocm.signal_store_relaxed(on[0], 0);
     assert_int_equal(wait_for_zero(done, A_WHILE), 1);
-    kiln__hsa.signal_store_release(on[2], 0);
+    kiln__rocm.signal_store_release(on[2], 0);
     assert_int_equal(wait_for_zero(done, FOR_EVER), 0);
     close_clean(on, 4);
 }
@@ -128,7 +128,7 @@ static void a_barrier_or_waits_for_any(void **state) {
     const kiln__hsa_signal on[] = {signal_of(1), {0}, signal_of(7), signal_of(1)}, done = on[3];
     submit(queues[0], BARRIER_OR, on, 3, done);
     assert_int_equal(wait_for_zero(done, A_WHILE), 1);
-    kiln__hsa.signal_store_release(on[2], 0);
+    kiln__rocm.signal_store_release(on[2], 0);
     assert_int_equal(wait_for_zero(done, FOR_EVER), 0);
     close_clean(on, 4);
 }
@@ -142,7 +142,7 @@ static void a_packet_waits_for_another_queues(void **state) {
     assert_int_equal(wait_for_zero(last, A_WHILE), 1);
     submit(queues[1], BARRIER_AND, NULL, 0, between);
     assert_int_equal(wait_for_zero(last, FOR_EVER), 0);
-    assert_int_equal(kiln__hsa.signal_load(between), 0);
+    assert_int_equal(kiln__rocm.signal_load(between), 0);
     close_clean(signals, 2);
 }
 
@@ -159,7 +159,7 @@ enum { COPIES = 3, BYTES = 64, WRONG_TYPE = 4 };
 
 static bool unlock_is_a_violation(void *host) {
     sim.reset();
-    assert_int_equal(kiln__hsa.memory_unlock(host), 0);
+    assert_int_equal(kiln__rocm.memory_unlock(host), 0);
     return sim.violations();
 }
 
@@ -175,14 +175,14 @@ static void copies_that_a_stopped_queue_has_nothing_to_do_with_run(void **state)
     assert_ok(kiln_memory_alloc(device, BYTES, &memory));
     for (int i = 0; i < COPIES; i++) {
         copied[i] = signal_of(1);
-        assert_int_equal(kiln__hsa.memory_lock(host[i], BYTES, (kiln__hsa_agent *)&rocm->agent, 1, &locked[i]), 0);
+        assert_int_equal(kiln__rocm.memory_lock(host[i], BYTES, (kiln__hsa_agent *)&rocm->agent, 1, &locked[i]), 0);
     }
     submit(queues[0], WRONG_TYPE, NULL, 0, (kiln__hsa_signal){0});
     submit(queues[0], BARRIER_AND, NULL, 0, never);
     const kiln__hsa_signal waits_for[COPIES] = {released, never, copied[1]};
     for (int i = 0; i < COPIES; i++)
         assert_int_equal(
-            kiln__hsa.async_copy(locked[i], rocm->host, memory, rocm->agent, BYTES, 1, &waits_for[i], copied[i]), 0);
+            kiln__rocm.async_copy(locked[i], rocm->host, memory, rocm->agent, BYTES, 1, &waits_for[i], copied[i]), 0);
     for (int i = COPIES - 1; i > 0; i--)
         assert_false(unlock_is_a_violation(host[i]));
     assert_true(unlock_is_a_violation(host[0]));
@@ -196,7 +196,7 @@ static void copies_that_a_stopped_queue_has_nothing_to_do_with_run(void **state)
 /* ---- Signals ----------------------------------------------------------------------------------------------------- */
 
 static void *store_later(void *signal) {
-    kiln__hsa.signal_store_release(*(const kiln__hsa_signal *)signal, -3);
+    kiln__rocm.signal_store_release(*(const kiln__hsa_signal *)signal, -3);
     return NULL;
 }
 
@@ -209,15 +209,15 @@ static void a_wait_ends_with_its_condition_or_its_time(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         kiln__hsa_signal signal = signal_of(cases[i].first);
         pthread_t thread;
-        assert_int_equal(kiln__hsa.signal_load(signal), cases[i].first);
-        assert_int_equal(kiln__hsa.signal_wait(signal, cases[i].condition, cases[i].compare, A_WHILE, 0),
+        assert_int_equal(kiln__rocm.signal_load(signal), cases[i].first);
+        assert_int_equal(kiln__rocm.signal_wait(signal, cases[i].condition, cases[i].compare, A_WHILE, 0),
                          cases[i].first);
-        assert_int_equal(kiln__hsa.signal_wait(signal, cases[i].condition, cases[i].compare, 0, 1), cases[i].first);
+        assert_int_equal(kiln__rocm.signal_wait(signal, cases[i].condition, cases[i].compare, 0, 1), cases[i].first);
         assert_int_equal(pthread_create(&thread, NULL, store_later, &signal), 0);
-        assert_int_equal(kiln__hsa.signal_wait(signal, cases[i].condition, cases[i].compare, FOR_EVER, 0),
+        assert_int_equal(kiln__rocm.signal_wait(signal, cases[i].condition, cases[i].compare, FOR_EVER, 0),
                          cases[i].second);
         pthread_join(thread, NULL);
-        assert_int_equal(kiln__hsa.signal_destroy(signal), 0);
+        assert_int_equal(kiln__rocm.signal_destroy(signal), 0);
     }
     close_clean(NULL, 0);
 }
@@ -225,12 +225,12 @@ static void a_wait_ends_with_its_condition_or_its_time(void **state) {
 static void a_signal_that_is_gone_is_a_violation(void **state) {
     (void)state;
     const kiln__hsa_signal gone = signal_of(1);
-    assert_int_equal(kiln__hsa.signal_destroy(gone), 0);
-    kiln__hsa.signal_store_relaxed(gone, 0);
+    assert_int_equal(kiln__rocm.signal_destroy(gone), 0);
+    kiln__rocm.signal_store_relaxed(gone, 0);
     assert_int_equal(sim.violations(), 1);
-    kiln__hsa.signal_wait(gone, EQ, 0, FOR_EVER, 0);
+    kiln__rocm.signal_wait(gone, EQ, 0, FOR_EVER, 0);
     assert_int_equal(sim.violations(), 2);
-    assert_int_not_equal(kiln__hsa.signal_destroy(gone), 0);
+    assert_int_not_equal(kiln__rocm.signal_destroy(gone), 0);
     assert_int_equal(sim.violations(), 3);
     submit(queues[0], BARRIER_AND, &gone, 1, (kiln__hsa_signal){0});
     assert_non_null(strstr(sim.violation(), "dependency 0 is no live signal"));

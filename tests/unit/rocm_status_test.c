@@ -61,20 +61,20 @@ static void each_status_keeps_its_name_and_number(void **state) {
     for (size_t i = 0; i < sizeof statuses / sizeof *statuses; i++) {
         char text[128];
         snprintf(text, sizeof text, "hsa_call: %s (0x%x)", statuses[i].name, (unsigned)statuses[i].number);
-        assert_int_equal(kiln__hsa_fail(statuses[i].number, "hsa_call"), statuses[i].status);
+        assert_int_equal(kiln__rocm_fail(NULL, "hsa_call", statuses[i].number), statuses[i].status);
         assert_string_equal(kiln_last_error(), text);
     }
-    assert_int_equal(kiln__hsa_fail(0x2345, "hsa_call"), KILN_ERROR_DRIVER);
-    assert_string_equal(kiln_last_error(), "hsa_call: unknown HSA status (0x2345)");
+    assert_int_equal(kiln__rocm_fail(NULL, "hsa_call", 0x2345), KILN_ERROR_DRIVER);
+    assert_string_equal(kiln_last_error(), "hsa_call: an error that kiln does not know (0x2345)");
 }
 
 /* No row of the list stays without one here. */
 static void every_status_of_the_list_is_expected(void **state) {
     (void)state;
     static const uint32_t listed[] = {
-#define KILN_HSA_STATUS(name, number, status) number,
+#define KILN_ROCM_ERROR(name, number, status) number,
 #include "loader/rocm/rocm_errors.def"
-#undef KILN_HSA_STATUS
+#undef KILN_ROCM_ERROR
     };
     assert_int_equal(sizeof listed / sizeof *listed, sizeof statuses / sizeof *statuses);
     for (size_t i = 0; i < sizeof listed / sizeof *listed; i++)

@@ -16,9 +16,9 @@
 #include "tests/sim/rocm/sim_rocm_control.h"
 
 enum {
-#define KILN_HSA_STATUS(name, number, status) SIM_HSA_##name = number,
+#define KILN_ROCM_ERROR(name, number, status) SIM_HSA_##name = number,
 #include "loader/rocm/rocm_errors.def"
-#undef KILN_HSA_STATUS
+#undef KILN_ROCM_ERROR
 };
 
 #include "tests/sim/rocm/extra_types.h"

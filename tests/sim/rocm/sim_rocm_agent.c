@@ -601,9 +601,9 @@ kiln__hsa_status hsa_status_string(kiln__hsa_status status, const char **out_tex
         const char *text;
     } texts[] = {
         {KILN__HSA_STATUS_SUCCESS, "HSA_STATUS_SUCCESS"},
-#define KILN_HSA_STATUS(name, number, status) {number, "HSA_STATUS_" #name},
+#define KILN_ROCM_ERROR(name, number, status) {number, "HSA_STATUS_" #name},
 #include "loader/rocm/rocm_errors.def"
-#undef KILN_HSA_STATUS
+#undef KILN_ROCM_ERROR
     };
     int32_t planned = sim_enter(__func__);
     if (planned) return planned == SIM_LIE ? KILN__HSA_STATUS_SUCCESS : (kiln__hsa_status)planned;
