@@ -18,7 +18,7 @@ typedef enum kiln_mha_kernel {
 
 /* The types in which the two products are computed. */
 typedef enum kiln_mha_compute {
-    KILN_MHA_COMPUTE_PART,       /* the function's precision: q, k and v as they are */
+    KILN_MHA_COMPUTE_PRECISION,  /* the function's precision: q, k and v as they are */
     KILN_MHA_COMPUTE_INT8_X_FP8, /* q, and k minus its mean, as int8; v and the weights as E4M3 */
     KILN_MHA_COMPUTE_FP8,        /* all as E4M3, k minus its mean */
     KILN_MHA_COMPUTE_NVFP4,      /* all as NVFP4, k minus its mean */
