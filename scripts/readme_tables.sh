@@ -1,11 +1,19 @@
 #!/bin/sh
-# README.md's tables of what operators compute and of what they ship, from the lists; they stand between two marker
-# comments.
+# The tables of what operators compute, in README.md, and of what they ship, in docs/targets.md, from the lists; each stands
+# between two marker comments.
 #
-#   scripts/readme_tables.sh            writes them into README.md
-#   scripts/readme_tables.sh --check    fails if README.md has others
+#   scripts/readme_tables.sh            writes them
+#   scripts/readme_tables.sh --check    fails if the files have others
 set -eu
 cd "$(dirname "$0")/.."
+
+computes() {
+    echo '| operator | computes |'
+    echo '|---|---|'
+    for op in $operators; do
+        sed -n 's/^KILN_SUMMARY("\(.*\)")$/| `'"$op"'` | \1 |/p' "kernels/$op/$op.def"
+    done
+}
 
 # What an operator ships: precisions, and the targets of each kind of image, in the order of the lists, comma separated.
 ships() { # OP
@@ -22,17 +30,10 @@ ships() { # OP
         }'
 }
 
-tables() {
-    operators=$(scripts/targets.sh operators)
+all_ship() {
     targets=$({ scripts/targets.sh nvidia; scripts/targets.sh amd; } | cut -d' ' -f1 | paste -sd' ')
     parts=$(scripts/targets.sh parts | paste -sd' ')
     levels=$({ scripts/targets.sh cpu x86_64; scripts/targets.sh cpu aarch64; } | paste -sd, | sed 's/,/, /g')
-    echo '| operator | computes |'
-    echo '|---|---|'
-    for op in $operators; do
-        sed -n 's/^KILN_SUMMARY("\(.*\)")$/| `'"$op"'` | \1 |/p' "kernels/$op/$op.def"
-    done
-    echo
     echo '| operators | precisions | CUDA: PTX | CUDA: cubin | ROCm | CPU |'
     echo '|---|---|---|---|---|---|'
     # A row for all that ship the same.
@@ -43,20 +44,28 @@ tables() {
         END { for (i = 1; i <= count; i++) print "| " (count == 1 ? "all" : sharing[rows[i]]) rows[i] " |" }'
 }
 
+status=0
+place() { # FILE COMMAND: the command's output into the file, or compared with it
+    "$2" >"$text"
+    awk -v text="$text" '
+        /^<!-- the table of operators: written by/ { print; while ((getline line < text) > 0) print line; skip = 1 }
+        /^<!-- end of the table/ { skip = 0 }
+        !skip' "$1" >"$new"
+    if [ "$check" = --check ]; then
+        diff -u "$1" "$new" || {
+            echo "$1: the table of operators is stale; scripts/readme_tables.sh writes it anew"
+            status=1
+        }
+    else
+        cat "$new" >"$1"
+    fi
+}
+
+check=${1-}
+operators=$(scripts/targets.sh operators)
 new=$(mktemp)
 text=$(mktemp)
 trap 'rm -f "$new" "$text"' EXIT
-tables >"$text"
-awk -v text="$text" '
-    /^<!-- the tables of operators: written by/ { print; while ((getline line < text) > 0) print line; skip = 1 }
-    /^<!-- end of the tables/ { skip = 0 }
-    !skip' README.md >"$new"
-
-if [ "${1-}" = --check ]; then
-    diff -u README.md "$new" || {
-        echo "README.md: the tables of operators are stale; scripts/readme_tables.sh writes them anew"
-        exit 1
-    }
-else
-    cat "$new" >README.md
-fi
+place README.md computes
+place docs/targets.md all_ship
+exit $status

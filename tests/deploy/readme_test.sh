@@ -1,4 +1,4 @@
-# README.md: its program compiles, runs and prints what is said; its table is the one of the lists.
+# README.md: its program compiles, runs and prints what is said; the tables of operators are those of the lists.
 . tests/tap.sh
 
 block() { # LANGUAGE NUMBER: the text of the n-th such code block
