@@ -29,8 +29,9 @@ static kiln_status softmax_update(kiln_stream *stream, const kiln_softmax_update
     uint32_t wide = 0;
     if (cols) KILN__TRY(kiln__tensors_check(name, &x, 1, rows, cols, size_log2, &wide));
 
-    unsigned lanes_log2 = kiln__lanes_log2(kiln__vectors(cols, size_log2));
-    if (lanes_log2 > KILN_SUBGROUP_LOG2) lanes_log2 = KILN_BLOCK_LOG2;
+    uint64_t vectors = kiln__vectors(cols, size_log2);
+    unsigned each_log2 = kiln__thread_vectors_log2_of(rows, vectors, KILN_SOFTMAX_UPDATE_VECTORS_LOG2);
+    unsigned lanes_log2 = kiln__lanes_log2_of(vectors, each_log2);
     const kiln_softmax_update_args args = {
         .states = params->states,
         .scale = params->scale,

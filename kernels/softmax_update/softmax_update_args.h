@@ -4,6 +4,8 @@
 
 #include "kernels/common/geometry.h"
 
+enum { KILN_SOFTMAX_UPDATE_VECTORS_LOG2 = 3 }; /* vectors of a row that a thread holds at once */
+
 KILN_ARGS_BEGIN
 typedef struct kiln_softmax_update_args {
     float *states; /* [3, rows]: maxima, sums, compensations; before and other likewise */

@@ -83,8 +83,8 @@ typedef struct kiln_softmax_update_params {
  *
  * Scores of -inf add nothing, and a block of nothing else leaves the state unchanged. A score of +inf makes lse +inf
  * and the sum the number of infinite scores; NaN makes sum and lse NaN. The relative error of a row's sum is below
- * 1e-6, and each later block that raises the maximum adds 1.2e-7 at most. <kiln/softmax_state.h> does the same in f64
- * on the host. */
+ * 1e-6, of more than 65536 scores below 1.3e-6, and each later block that raises the maximum adds 1.2e-7 at most.
+ * <kiln/softmax_state.h> does the same in f64 on the host. */
 KILN_OPERATOR_FUNCTION(softmax_update_f32, kiln_softmax_update_params)
 KILN_OPERATOR_FUNCTION(softmax_update_f16, kiln_softmax_update_params)
 KILN_OPERATOR_FUNCTION(softmax_update_bf16, kiln_softmax_update_params)
