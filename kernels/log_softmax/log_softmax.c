@@ -1,12 +1,13 @@
 /* log_softmax, host side: short rows in one launch; long rows in one by clusters, or in two, with partial results in
  * the workspace. The two take all rows at once: for 16 MiB of rows at a time, which a cache could keep between them,
  * [1024, 131072] in bf16 took 376 us instead of 275 (H100 80GB HBM3, driver 580.159.04, 2026-11-26). */
-#include "kernels/common/exp_sum_host.h"
 #include "kernels/common/held_host.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 #include <kiln/ops/softmax.h>
 #define KILN_HOST log_softmax
 #include "kernels/common/operator.h"
+
+#include "kernels/common/exp_sum_host.h"
 
 static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
     if (!rows || !kiln__is_long(cols, size_log2)) return 0;
@@ -16,23 +17,6 @@ static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
 static kiln_status check_sizes(const char *name, const kiln_log_softmax_params *params) {
     KILN__TRY(kiln__size_check(name, "rows", params->rows, INT32_MAX));
     return kiln__size_check(name, "cols", params->cols, INT32_MAX);
-}
-
-/* Rows that a cluster of blocks holds, where an image has that kernel: each is read once. *out_launched: whether it is
- * so. */
-static kiln_status launch_cluster(kiln_stream *stream, unsigned part, const kiln_log_softmax_args *args,
-                                  const char *name, bool *out_launched) {
-    const kiln_module *module;
-    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_log_softmax, part, &kiln__bundle_log_softmax, &module));
-    const kiln_kernel *kernel = &module->kernels[KERNEL_log_softmax_cluster];
-    kiln_log_softmax_args cluster = *args;
-    const uint32_t threads = kiln__cluster_threads(kernel, kiln__part_size_log2(part), &cluster.shape);
-    *out_launched = threads != 0;
-    if (!threads) return KILN_OK;
-    kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, KILN_EXP_SUM_CLUSTER, (uint64_t)args->shape.rows, &config));
-    config.block[0] = threads;
-    return kiln__operator_launch(stream, kernel, &config, &cluster, sizeof cluster);
 }
 
 /* Long rows that no cluster holds. If y is not wanted, one block for each row finishes it, and reads none. */
@@ -79,9 +63,12 @@ static kiln_status log_softmax(kiln_stream *stream, const kiln_log_softmax_param
     };
     if (kiln__is_long(cols, size_log2)) {
         bool launched;
+        const kiln_module *module;
         KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size,
                                         partials_size(rows, cols, size_log2)));
-        KILN__TRY(launch_cluster(stream, part, &args, name, &launched));
+        KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_log_softmax, part, &kiln__bundle_log_softmax, &module));
+        KILN__TRY(kiln__cluster_launch(stream, &module->kernels[KERNEL_log_softmax_cluster], size_log2, name, &args,
+                                       sizeof args, &args.shape, &launched));
         return launched ? KILN_OK : launch_long(stream, params, part, &args, name);
     }
     kiln_launch_config config;

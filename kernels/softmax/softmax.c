@@ -1,32 +1,16 @@
 /* softmax, host side: short rows in one launch; long rows in one by clusters, or in two, with partial results in the
  * workspace. */
-#include "kernels/common/exp_sum_host.h"
 #include "kernels/common/held_host.h"
 #include "kernels/softmax/softmax_args.h"
 #include <kiln/ops/softmax.h>
 #define KILN_HOST softmax
 #include "kernels/common/operator.h"
 
+#include "kernels/common/exp_sum_host.h"
+
 static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
     if (!rows || !kiln__is_long(cols, size_log2)) return 0;
     return (uint64_t)rows * kiln__chunks(rows, cols, size_log2) * sizeof(kiln_softmax_partial);
-}
-
-/* Rows that a cluster of blocks holds, where an image has that kernel: each is read once. *out_launched: whether it is
- * so. */
-static kiln_status launch_cluster(kiln_stream *stream, unsigned part, const kiln_softmax_args *args, const char *name,
-                                  bool *out_launched) {
-    const kiln_module *module;
-    KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &module));
-    const kiln_kernel *kernel = &module->kernels[KERNEL_softmax_cluster];
-    kiln_softmax_args cluster = *args;
-    const uint32_t threads = kiln__cluster_threads(kernel, kiln__part_size_log2(part), &cluster.shape);
-    *out_launched = threads != 0;
-    if (!threads) return KILN_OK;
-    kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, KILN_EXP_SUM_CLUSTER, (uint64_t)args->shape.rows, &config));
-    config.block[0] = threads;
-    return kiln__operator_launch(stream, kernel, &config, &cluster, sizeof cluster);
 }
 
 static kiln_status launch_long(kiln_stream *stream, const kiln_softmax_params *params, unsigned part,
@@ -69,9 +53,12 @@ static kiln_status softmax(kiln_stream *stream, const kiln_softmax_params *param
     };
     if (kiln__is_long(cols, size_log2)) {
         bool launched;
+        const kiln_module *module;
         KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size,
                                         partials_size(rows, cols, size_log2)));
-        KILN__TRY(launch_cluster(stream, part, &args, name, &launched));
+        KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_softmax, part, &kiln__bundle_softmax, &module));
+        KILN__TRY(kiln__cluster_launch(stream, &module->kernels[KERNEL_softmax_cluster], size_log2, name, &args,
+                                       sizeof args, &args.shape, &launched));
         return launched ? KILN_OK : launch_long(stream, params, part, &args, name);
     }
     kiln_launch_config config;
