@@ -47,6 +47,6 @@ static kiln_status kv_compact(kiln_stream *stream, const kiln_kv_compact_params 
         .slots_64 = params->index_type == KILN_INDEX_I64,
     };
     kiln_launch_config config;
-    KILN__TRY(kiln__elementwise(name, batch, cols, size_log2, wide, &args.shape, &config));
+    KILN__TRY(kiln__elementwise_of(name, batch, cols, size_log2, wide, 0, &args.shape, &config));
     return launch(stream, part, KERNEL_kv_compact, &config, &args, sizeof args);
 }
