@@ -1,0 +1,6 @@
+/* log_softmax for sm_100 and later, in bf16: log_softmax_gpu.c. Its text takes fewer instructions than that of
+ * log_softmax_sm80.cu, which would otherwise be used. Not measured. */
+#include "kernels/common/tuned.h"
+#include "kernels/log_softmax/log_softmax_gpu.c"
+
+KILN_TUNED_PARTS(bf16)
