@@ -7,6 +7,7 @@
  * Test: build/tests/ops/softmax_update_test. Bench: build/kiln bench softmax_update --device cpu */
 #include "kernels/common/row_cpu.h"
 
+#define KILN_LOOP
 #include "kernels/softmax_update/state.h"
 
 KILN_INLINE kiln_online_sum tile_sum(const float *values, size_t n, float origin) {
@@ -44,8 +45,8 @@ KILN_OUTLINED void softmax_update(const void *arguments, const kiln_cpu_span *sp
             kiln_online_state before = kiln_state_of(args.before, work.row, args.shape.rows);
             kiln_online_state other = kiln_state_of(args.other, work.row, args.shape.rows);
             float max = kiln_max(other.max, kiln_max(before.max, kiln_row_max(x, count, true, dtype)));
-            kiln_online_sum sum = sum_of(x, count, kiln_online_origin(max), dtype);
-            kiln_state_put(&args, work.row, before, other, sum, max);
+            kiln_online_state scores = {max, sum_of(x, count, kiln_online_origin(max), dtype)};
+            kiln_state_put(&args, work.row, before, other, scores, max);
         }
 }
 KILN_CPU_KERNEL(softmax_update)

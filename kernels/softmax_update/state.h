@@ -17,15 +17,20 @@ KILN_INLINE kiln_online_state kiln_state_of(const float *states, uint64_t row, i
     return (kiln_online_state){states[row], {sums[row], sums[rows + (int64_t)row]}};
 }
 
-/* Adds the sum of a block of scores to the state of a row. The sum's origin is that of the greatest score. */
+/* Merges the states of a row with that of a block of scores, in a loop, for the size of the images. max: the greatest
+ * of the three. */
 KILN_INLINE void kiln_state_put(const kiln_softmax_update_args *args, uint64_t row, kiln_online_state before,
-                                kiln_online_state other, kiln_online_sum block, float max) {
+                                kiln_online_state other, kiln_online_state block, float max) {
     int64_t rows = args->shape.rows;
-    float origin = kiln_online_origin(max), *sums = args->states + rows;
-    float scale = kiln_online_weight(before.max, origin), other_scale = kiln_online_weight(other.max, origin);
-    kiln_online_sum sum =
-        kiln_online_add(kiln_online_scaled(before.sum, scale), kiln_online_scaled(other.sum, other_scale));
-    sum = kiln_online_add(sum, block);
+    float origin = kiln_online_origin(max), scale = 0.0f, *sums = args->states + rows;
+    kiln_online_sum sum = {0.0f, 0.0f};
+    KILN_LOOP
+    for (uint32_t i = 0; i < 3; i++) {
+        kiln_online_state state = i == 0 ? before : i == 1 ? other : block;
+        float weight = kiln_online_weight(state.max, origin);
+        if (i == 0) scale = weight;
+        sum = kiln_online_add(sum, kiln_online_scaled(state.sum, weight));
+    }
     args->states[row] = max;
     sums[row] = sum.value;
     sums[rows + (int64_t)row] = sum.rest;

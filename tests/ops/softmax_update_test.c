@@ -169,6 +169,7 @@ static void test_shapes(kiln_stream *stream) {
         run(stream, p, (shape){.rows = 300, .with_before = true, .with_other = true}, logit, 5);
         run(stream, p, (shape){.rows = 5, .with_other = true}, logit, 100);
         run(stream, p, (shape){.rows = 7, .with_x = true, .with_before = true}, logit, 5);
+        run(stream, p, (shape){.rows = 2, .cols = 20008, .with_before = true, .with_x = true}, logit, 5);
     }
 }
 
