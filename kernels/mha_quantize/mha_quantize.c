@@ -124,29 +124,46 @@ static uint64_t group_of(uint32_t length, uint32_t batch) {
     return group < batch ? group : batch;
 }
 
+/* Whether each tile has tokens of one sequence, and they are as mha_quantize_once wants them. */
+static bool once_takes(const kiln_mha_quantize_args *args) {
+    const uint64_t elements = (uint64_t)args->kv_tokens * args->kv_heads * args->head_dim;
+    const bool whole = args->batch == 1 || args->max_seqlen_k % KILN_MHA_QUANTIZE_TOKENS == 0;
+    return args->wide && args->head_dim == KILN_MHA_QUANTIZE_ONCE && !args->cu_seqlens_k && !args->seqlens_k && whole &&
+           elements > KILN_MHA_QUANTIZE_SMALL;
+}
+
+static kiln_divisor divisor_of(uint64_t by) {
+    return (kiln_divisor){(uint32_t)by, by > 1 ? (uint32_t)(((1ull << 32) + by - 1) / by) : 0};
+}
+
 /* Fills in all but the pointers. *out_items: the blocks of a period. Returns false where these or the
  * counters are too many. */
 static bool once_cut(const kiln_mha_quantize_args *args, kiln_mha_quantize_once_args *once, uint64_t *out_items) {
-    const uint64_t heads = 2 * (uint64_t)args->kv_heads, kv_tokens = args->kv_tokens;
-    const uint64_t group = args->cu_seqlens_k ? args->batch : group_of(args->max_seqlen_k, args->batch);
-    const uint64_t keys = args->cu_seqlens_k ? kv_tokens : group * args->max_seqlen_k;
+    const uint64_t heads = 2 * (uint64_t)args->kv_heads;
+    const uint64_t group = group_of(args->max_seqlen_k, args->batch), keys = group * args->max_seqlen_k;
     const uint64_t units = (args->batch + group - 1) / group * heads;
     const uint64_t tiles = tiles_of(keys), all_queries = tiles_of(args->tokens) * args->heads;
     const uint64_t chunks = group * args->chunks, about = chunks + tiles + all_queries / units;
-    uint64_t lag = (KILN_MHA_QUANTIZE_LAG + about - 1) / about;
+    uint64_t lag = 1 + (KILN_MHA_QUANTIZE_LAG + about - 1) / about; /* the last of a unit's to the first */
     if (lag > units) lag = units;
     const uint64_t queries = (all_queries + units + lag - 1) / (units + lag);
     const uint64_t fewer = queries < tiles ? queries : tiles, counters = heads * args->batch + units;
-    *out_items = chunks + tiles + queries;
-    if (*out_items > KILN_GRID_LIMIT_X || counters > KILN_MHA_QUANTIZE_COUNTERS) return false;
+    const uint64_t items = chunks + tiles + queries, of_period = args->heads * queries + args->kv_heads;
+    *out_items = items;
+    if (items > UINT16_MAX || (units + lag) * of_period > UINT32_MAX) return false; /* for the divisors */
+    if (counters > KILN_MHA_QUANTIZE_COUNTERS) return false;
     *once = (kiln_mha_quantize_once_args){
         .of = *args,
         .counters = (uint32_t)counters,
         .group = (uint32_t)group,
         .units = (uint32_t)units,
+        .heads = divisor_of(args->heads),
+        .kv_heads = divisor_of(args->kv_heads),
+        .chunks_of_sequence = divisor_of(args->chunks),
+        .keys_of_sequence = divisor_of(args->max_seqlen_k),
         .lag = (uint32_t)lag,
-        .chunks = {(uint32_t)chunks, (uint32_t)(*out_items / chunks)},
-        .fewer = {(uint32_t)fewer, fewer ? (uint32_t)((tiles + queries) / fewer) : 1},
+        .chunks = {(uint32_t)chunks, divisor_of(items / chunks)},
+        .fewer = {(uint32_t)fewer, divisor_of(fewer ? (tiles + queries) / fewer : 1)},
         .tiles = (uint32_t)tiles,
         .queries = (uint32_t)queries,
     };
@@ -160,11 +177,10 @@ static kiln_status launch_once(kiln_stream *stream, unsigned part, const kiln_mh
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_mha_quantize, part, &kiln__bundle_mha_quantize, &module));
     const kiln_kernel *clear = &module->kernels[KERNEL_mha_quantize_clear];
     const kiln_kernel *kernel = &module->kernels[KERNEL_mha_quantize_once];
-    const uint64_t elements = (uint64_t)args->kv_tokens * args->kv_heads * args->head_dim;
     kiln_mha_quantize_once_args once;
     kiln_launch_config one, config;
     uint64_t items;
-    *out_launched = !kernel->info.absent && elements > KILN_MHA_QUANTIZE_SMALL && once_cut(args, &once, &items);
+    *out_launched = !kernel->info.absent && once_takes(args) && once_cut(args, &once, &items);
     if (!*out_launched) return KILN_OK;
     once.arrived = (uint32_t *)((char *)args->partials + partials);
     once.joined = once.arrived + 2 * (uint64_t)args->batch * args->kv_heads;

@@ -297,6 +297,10 @@ KILN_INLINE void channels_load(channels *c, const kiln_mha_quantize_args *args, 
         c->factors[i] = shared[h->column * PIECE + i];
 }
 
+#ifdef WHOLE /* a tuned source defines it */
+#include "kernels/mha_quantize/mha_quantize_whole.h"
+#endif
+
 /* Makes the codes of a head's tokens. awaited: for CHANNELS_WAIT. All threads of the block call this. */
 KILN_INLINE void head_codes(const kiln_mha_quantize_args *args, const head *h, shared_numbers *shared,
                             const void *awaited) {
@@ -306,6 +310,13 @@ KILN_INLINE void head_codes(const kiln_mha_quantize_args *args, const head *h, s
     segment s = {0, 0, 0, false};
     channels c;
     held k;
+#ifdef WHOLE
+    if (is_whole(args, h, &s)) {
+        whole_head_codes(args, h, &s, shared, awaited);
+        return;
+    }
+    s = {0, 0, 0, false};
+#endif
     KILN_UNROLL
     for (uint32_t i = 0; i < PIECE; i++)
         c.factors[i] = 1.0f;

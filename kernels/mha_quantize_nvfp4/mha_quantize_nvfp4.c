@@ -120,8 +120,8 @@ static kiln_status mha_quantize_nvfp4(kiln_stream *stream, const kiln_mha_quanti
                                             partials_size(CUT_OF(params), plain)));
         plain->partials = params->workspace;
     }
-    KILN__TRY(kiln__grid(name, (longest + KILN_MHA_QUANTIZE_TOKENS - 1) / KILN_MHA_QUANTIZE_TOKENS,
-                         plain->heads + 2 * (uint64_t)plain->kv_heads, &codes));
+    KILN__TRY(kiln__grid(name, plain->heads + 2 * (uint64_t)plain->kv_heads,
+                         (longest + KILN_MHA_QUANTIZE_TOKENS - 1) / KILN_MHA_QUANTIZE_TOKENS, &codes));
     KILN__TRY(kiln__operator_fits(stream, name, &codes));
     if (keys && plain->chunks)
         KILN__TRY(launch(stream, part, KERNEL_mha_quantize_nvfp4_channels, &channels, plain, sizeof *plain));

@@ -110,10 +110,9 @@ KILN_OUTLINED void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cp
         *(const kiln_mha_quantize_nvfp4_args *)arguments; /* a copy, which no store can change */
     const kiln_mha_quantize_args *plain = &args.plain;
     for (uint64_t block = span->begin; block < span->end; block++) {
-        const uint32_t number = (uint32_t)(block / span->grid[0]), place = (uint32_t)(block % span->grid[0]);
+        const uint32_t number = (uint32_t)(block % span->grid[0]), place = (uint32_t)(block / span->grid[0]);
         if (number >= plain->heads + plain->kv_heads) {
             const uint32_t kv_head = number - plain->heads - plain->kv_heads;
-            if (kv_head >= plain->kv_heads) break;
             for (uint32_t tile = 2 * place; tile < 2 * place + 2 && tile * KILN_VALUE_TILE_BLOCKS < args.value_blocks;
                  tile++)
                 values_codes(&args, kv_head, tile, span->scratch, dtype);

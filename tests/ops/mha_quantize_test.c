@@ -386,7 +386,7 @@ static void test_heads(kiln_stream *stream) {
 }
 
 /* So many keys that a device may read them once: sequences in several groups with the last one smaller, more heads than
- * blocks of codes come behind, sequences of any length and of none, and one token of q. */
+ * blocks of codes come behind, sequences of any length and of none, one token of q, and scales shared in every way. */
 static void test_units(kiln_stream *stream) {
     static const shape shapes[] = {
         {.v_means = true,
@@ -419,6 +419,33 @@ static void test_units(kiln_stream *stream) {
          .size = 64,
          .room = {600, 600},
          .used = {600, 600},
+         .k_sharing = THREADS_OF_WARPS},
+        {.v_means = true,
+         .batch = 4,
+         .tokens = 300,
+         .heads = 3,
+         .kv_heads = 1,
+         .size = 128,
+         .room = {1536, 1536, 1536, 1536},
+         .used = {1536, 1536, 1536, 1536}},
+        {.e4m3 = true,
+         .batch = 1,
+         .tokens = 290,
+         .heads = 4,
+         .kv_heads = 2,
+         .size = 128,
+         .room = {333},
+         .used = {333},
+         .q_sharing = WARPS,
+         .k_sharing = BLOCKS},
+        {.batch = 2,
+         .tokens = 1,
+         .heads = 1,
+         .kv_heads = 1,
+         .size = 128,
+         .room = {640, 640},
+         .used = {640, 640},
+         .q_sharing = BLOCKS,
          .k_sharing = THREADS_OF_WARPS},
     };
     for (precision p = precision_first(); p < precision_end(); p++)

@@ -1,0 +1,6 @@
+/* mha_quantize_nvfp4 for sm_100a and its family (B200, B300): mha_quantize_nvfp4_gpu.c, with their conversion to E2M1.
+ * Not measured. */
+#include "kernels/common/tuned.h"
+#include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_gpu.c"
+
+KILN_TUNED_PARTS(f16 bf16)
