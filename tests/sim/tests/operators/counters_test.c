@@ -416,11 +416,11 @@ static void tokens_become_pairs_in_one_read(void **state) {
         if (!wanted(&c)) continue;
         count n = run(&c);
         uint64_t elements = (uint64_t)(c.rows * c.cols), bytes = elements * call_element(&c);
-        uint64_t channels = sizeof(float) * (uint64_t)c.cols, facts = 3 * channels;
+        uint64_t channels = sizeof(float) * (uint64_t)c.cols, facts = 3 * channels; /* one of k, two of v */
         expect(n.launches, 3);
-        assert_in_range(n.sum.global_read_bytes, 5 * bytes + 2 * facts, 5 * bytes + 2 * facts + 64 * channels);
+        assert_in_range(n.sum.global_read_bytes, 5 * bytes + facts, 5 * bytes + facts + 80 * channels);
         expect(n.sum.global_written_bytes, (3 * elements + 64 * (uint64_t)c.cols) * 9 / 16 +
-                                               2 * sizeof(float) * (uint64_t)c.rows + 2 * (channels + facts));
+                                               2 * sizeof(float) * (uint64_t)c.rows + 2 * channels + facts);
     }
 }
 
@@ -429,7 +429,7 @@ static void tokens_become_pairs_in_one_read(void **state) {
 static void tokens_are_read_once_for_their_codes(void **state) {
     (void)state;
     for (size_t i = 0; i < 2 * PARTS; i++) {
-        call c = {&coding, parts[i / 2], i % 2 ? 640 : 64, 64, 0, false};
+        call c = {&coding, parts[i / 2], i % 2 ? 640 : 64, i % 2 ? 128 : 64, 0, false};
         if (!wanted(&c)) continue;
         count n = run(&c);
         uint64_t elements = (uint64_t)(c.rows * c.cols), bytes = elements * call_element(&c);
@@ -440,10 +440,10 @@ static void tokens_are_read_once_for_their_codes(void **state) {
             polls = bytes; /* while blocks wait: as the seed has it */
         }
         expect(n.launches, counts ? 2 : 3);
-        const uint64_t least = 5 * bytes + 2 * facts;
+        const uint64_t least = 5 * bytes + facts;
         assert_in_range(n.sum.global_read_bytes, least, least + 64 * channels * (i % 2 ? 10 : 1) + polls);
         expect(n.sum.global_written_bytes,
-               3 * elements + 2 * sizeof(float) * (uint64_t)c.rows + 2 * (channels + facts) + counts);
+               3 * elements + 2 * sizeof(float) * (uint64_t)c.rows + 2 * channels + facts + counts);
     }
 }
 
