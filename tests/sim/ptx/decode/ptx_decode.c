@@ -110,7 +110,7 @@ static uint32_t width_bytes(uint32_t bits) {
     return bits == 1 ? 4 : bits * 4; /* 32 lanes */
 }
 
-static uint32_t place_new(ptx_code *code, uint32_t bits) {
+uint32_t ptx_place_new(ptx_code *code, uint32_t bits) {
     uint32_t place = (code->frame_bytes + 63) / 64 * 64;
     code->frame_bytes = place + width_bytes(bits);
     return place;
@@ -132,7 +132,7 @@ uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits)
         if (code->constants[i].bits == bits && code->constants[i].value == value) return code->constants[i].place;
     code->constants = grow(decoder->program->module->arena, code->constants, code->constant_count,
                            &decoder->constant_room, sizeof *code->constants);
-    uint32_t place = place_new(code, bits);
+    uint32_t place = ptx_place_new(code, bits);
     code->constants[code->constant_count++] = (ptx_constant){place, bits, value};
     return place;
 }
@@ -144,7 +144,7 @@ static uint32_t special_place(ptx_decoder *decoder, const char *name, uint32_t b
         if (code->specials[i].special == special && code->specials[i].bits == bits) return code->specials[i].place;
     code->specials = grow(decoder->program->module->arena, code->specials, code->special_count, &decoder->special_room,
                           sizeof *code->specials);
-    uint32_t place = place_new(code, bits);
+    uint32_t place = ptx_place_new(code, bits);
     code->specials[code->special_count++] = (ptx_special_use){place, special, bits};
     return place;
 }
@@ -154,7 +154,7 @@ static uint32_t address_place(ptx_decoder *decoder, const ptx_operand *operand, 
     if (bits != 32 && bits != 64) ptx_refuse(decoder, "an address has 32 or 64 bits");
     code->addresses = grow(decoder->program->module->arena, code->addresses, code->address_count,
                            &decoder->address_room, sizeof *code->addresses);
-    uint32_t place = place_new(code, bits);
+    uint32_t place = ptx_place_new(code, bits);
     code->addresses[code->address_count++] = (ptx_address_use){place, operand->variable, operand->value, bits};
     return place;
 }
@@ -234,7 +234,7 @@ uint32_t ptx_source(ptx_decoder *decoder, const ptx_operand *operand, ptx_type t
 uint32_t ptx_result_wide(ptx_decoder *decoder, const ptx_operand *operand, ptx_type type, uint8_t *out_bits) {
     if (operand->kind == PTX_OPERAND_NONE) {
         *out_bits = (uint8_t)ptx_type_bits(type);
-        return place_new(decoder->code, *out_bits);
+        return ptx_place_new(decoder->code, *out_bits);
     }
     if (operand->kind != PTX_OPERAND_REGISTER || operand->negated) ptx_refuse(decoder, "the result must be a register");
     return ptx_source_wide(decoder, operand, type, out_bits);
@@ -332,14 +332,6 @@ static void decode_statement(ptx_decoder *decoder, const ptx_statement *statemen
     ptx_undefined_decode(decoder, statement->opcode);
 }
 
-static const uint32_t *register_places(ptx_arena *arena, ptx_code *code) {
-    const ptx_function *function = code->function;
-    uint32_t *places = ptx_arena_take(arena, (function->register_count + 1) * sizeof *places);
-    for (uint32_t i = 0; i < function->register_count; i++)
-        places[i] = place_new(code, ptx_type_bits(function->registers[i].type));
-    return places;
-}
-
 static uint32_t align_up(uint32_t value, uint32_t align) {
     return (value + align - 1) / align * align;
 }
@@ -367,7 +359,7 @@ static void decode_function_body(ptx_decoder *decoder, ptx_code *code) {
     decoder->has_products = false;
     decoder->constant_room = decoder->special_room = decoder->address_room = 0;
     lay_out_local(code);
-    decoder->places = code->places = register_places(arena, code);
+    decoder->places = code->places = ptx_register_places(arena, code);
     code->ops = ptx_arena_take(arena, (function->statement_count + 1) * sizeof *code->ops);
     for (uint32_t i = 0; i < function->statement_count; i++)
         decode_statement(decoder, &function->statements[i], &code->ops[i]);

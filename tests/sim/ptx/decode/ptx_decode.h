@@ -73,6 +73,11 @@ uint32_t ptx_special_find(ptx_decoder *decoder, const char *name, uint32_t bits)
 const ptx_code *ptx_code_of(ptx_decoder *decoder, const ptx_function *function);
 uint32_t ptx_constant_place(ptx_decoder *decoder, uint64_t value, uint32_t bits);
 
+/* A new place for a register or constant of so many bits. */
+uint32_t ptx_place_new(ptx_code *code, uint32_t bits);
+/* The places of a function's registers: ptx_places.c. */
+const uint32_t *ptx_register_places(ptx_arena *arena, ptx_code *code);
+
 /* Sets op->type and the places of the result and of count sources, all of one type. */
 void ptx_decode_same(ptx_decoder *decoder, ptx_type type, uint32_t count);
 
