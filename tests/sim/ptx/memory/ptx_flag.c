@@ -55,7 +55,8 @@ static ptx_flag *flag_add(ptx_block *block, uint64_t address) {
 }
 
 void ptx_flag_prepare(ptx_block *block) {
-    block->reads = calloc(ptx_shadow_count(block) * block->warp_count, sizeof *block->reads);
+    /* Not cleared, which takes long: what a shadow's readers do not name is not looked at. */
+    block->reads = malloc((ptx_shadow_count(block) * block->warp_count + 1) * sizeof *block->reads);
     if (!block->reads) abort();
     for (uint32_t w = 0; w < block->warp_count; w++) {
         block->warps[w].known = known_new(block);
