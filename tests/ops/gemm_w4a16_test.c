@@ -107,22 +107,26 @@ static void reference(const product *t, shape s, precision p, double *expected, 
     double scale = s.scale == 0 ? 1 : (double)(float)s.scale;
     double unit = p == F16 ? 0x1p-11 : 0x1p-8, rounding = s.layout && (s.m > 16 || s.tile) ? 1.1 * unit : 0;
     if (s.layout && s.pre_scale) rounding += 1.1 * unit;
-    for (int64_t i = 0; i < s.m; i++)
-        for (int64_t j = 0; j < s.n; j++) {
-            double sum = 0, magnitude = 0, rounded = 0;
-            for (int64_t k = 0; k < s.k; k++) {
-                double size, factor, a = t->a.values[i * s.k + k] * (s.pre_scale ? t->pre_scale.values[k] : 1);
-                factor = weight(t, s, j, k, &size);
-                sum += a * factor;
-                rounded += fabs(a * factor);
-                magnitude += fabs(a) * size;
-            }
-            double bias = s.bias ? t->bias.values[j] : 0;
+    double *a = malloc(sizeof *a * (size_t)(s.m * s.k)), *factors = malloc(sizeof *factors * (size_t)(2 * s.k));
+    assert_true(a && factors);
+    double *sizes = factors + s.k;
+    for (int64_t i = 0; i < s.m * s.k; i++)
+        a[i] = t->a.values[i] * (s.pre_scale ? t->pre_scale.values[i % s.k] : 1);
+    for (int64_t j = 0; j < s.n; j++) {
+        for (int64_t k = 0; k < s.k; k++)
+            factors[k] = weight(t, s, j, k, &sizes[k]);
+        for (int64_t i = 0; i < s.m; i++) {
+            double sum, rounded, of_sizes, magnitude, bias = s.bias ? t->bias.values[j] : 0;
+            harness_dot(a + i * s.k, factors, s.k, &sum, &rounded);
+            harness_dot(a + i * s.k, sizes, s.k, &of_sizes, &magnitude);
             expected[i * s.n + j] = scale * sum + bias;
             magnitude = fabs(scale) * magnitude + fabs(bias);
             allowed[i * s.n + j] =
                 1.2 * magnitude * sqrt((double)s.k + 16) * 0x1p-23 + fabs(scale) * rounding * (rounded + 0x1p-13);
         }
+    }
+    free(a);
+    free(factors);
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {

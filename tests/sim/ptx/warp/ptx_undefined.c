@@ -89,8 +89,11 @@ void ptx_undefined_decode(ptx_decoder *decoder, const char *opcode) {
 #undef PTX_OPCODE
     };
     ptx_op *op = decoder->op;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (strcmp(rows[i].opcode, opcode) == 0) op->use = (uint8_t)rows[i].use;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        if (rows[i].opcode[0] != opcode[0] || strcmp(rows[i].opcode, opcode) != 0) continue;
+        op->use = (uint8_t)rows[i].use;
+        break;
+    }
     for (size_t i = 0; i < sizeof exceptions / sizeof *exceptions; i++) {
         if (strcmp(exceptions[i].opcode, opcode) != 0) continue;
         op->use = (uint8_t)exceptions[i].use;
