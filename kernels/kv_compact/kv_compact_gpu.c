@@ -68,12 +68,18 @@ KILN_INLINE void move_vectors(column keys, column values, const kiln_move *moves
     }
 }
 
-KILN_INLINE void move_elements(column keys, column values, const kiln_move *moves, uint32_t element) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i < FOUR; i++) {
-        if (moves[i].from == moves[i].to) continue;
-        keys.first[moves[i].to * keys.stride + element] = keys.first[moves[i].from * keys.stride + element];
-        values.first[moves[i].to * values.stride + element] = values.first[moves[i].from * values.stride + element];
+/* What is not moved in vectors, node by node. */
+KILN_INLINE void move_rest(const kiln_kv_compact_args *args, kiln_span s, column keys, column values,
+                           uint32_t accepted) {
+    KILN_LOOP
+    for (uint32_t node = 0; node < accepted; node++) {
+        kiln_move move = kiln_move_of(args, s.row, node);
+        if (move.from == move.to) continue;
+        KILN_LOOP
+        KILN_FOR_REST(s, i) {
+            keys.first[move.to * keys.stride + i] = keys.first[move.from * keys.stride + i];
+            values.first[move.to * values.stride + i] = values.first[move.from * values.stride + i];
+        }
     }
 }
 
@@ -93,8 +99,6 @@ KILN_ENTRY(kv_compact, kiln_kv_compact_args) {
         KILN_LOOP
         KILN_FOR_WHOLE(s, vector)
         move_vectors(keys, values, moves, vector * KILN_VECTOR);
-        KILN_LOOP
-        KILN_FOR_REST(s, i)
-        move_elements(keys, values, moves, i);
     }
+    if (s.whole * KILN_VECTOR < s.count) move_rest(&args, s, keys, values, accepted);
 }
