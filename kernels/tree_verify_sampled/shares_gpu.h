@@ -1,15 +1,16 @@
 /* What remains of a row in tree_verify_sampled, summed by shares: whole vectors where the tokens' remaining units
  * follow from the two rows alone, and token by token where not.
  *
- * A unit is 2^-40 (residual.h). A probability is a multiple of 2^17 of them and a rest below that, each of them an
- * integer that a number of f32 holds exactly. The two are summed apart, without a conversion to 64 bits for each token,
- * which takes a multiprocessor as long as 8 to 64 other instructions. */
+ * A unit is 2^-40 (residual.h). A probability is a multiple of 2^20 or 2^17 of them and a rest below that, each of them
+ * an integer that a number of f32 holds exactly. The two are summed apart, without a conversion to 64 bits for each
+ * token, which takes a multiprocessor as long as 8 to 64 other instructions. */
 #ifndef KILN_KERNELS_TREE_VERIFY_SAMPLED_SHARES_GPU_H
 #define KILN_KERNELS_TREE_VERIFY_SAMPLED_SHARES_GPU_H
 
 #include "kernels/common/atomic.h"
 #include "kernels/common/combine.h"
 #include "kernels/common/global.h"
+#include "kernels/common/minimum.h"
 #include "kernels/common/values.h"
 #include "kernels/tree_verify_sampled/walk.h"
 
@@ -114,58 +115,88 @@ KILN_INLINE bool takes_vectors(const kiln_walk *w, const kiln_residual *r) {
 
 /* ---- Sums ---- */
 
-typedef struct units {
-    uint32_t high; /* of 2^17 */
-    uint32_t low;
-} units;
-
 /* A probability as it is counted: at most 1, and 0 for NaN. */
 KILN_INLINE float counted(float probability) {
 #if defined(__CUDACC__)
-    return fminf(fmaxf(probability, 0.0f), 1.0f);
+    return __saturatef(probability);
 #else
     float positive = probability > 0.0f ? probability : 0.0f;
     return __builtin_amdgcn_fmed3f(positive, 0.0f, 1.0f);
 #endif
 }
 
-KILN_INLINE units units_of(float probability) {
 #if defined(__CUDACC__)
-    /* Rounded down, a sum with 2^40 is a multiple of 2^17, and one with 2^23 an integer, in the lowest bits of its own.
-     */
-    float high = __fmaf_rd(probability, 0x1p40f, 0x1p40f);
-    float low = __fmaf_rd(probability, 0x1p40f, 0x1p40f + 0x1p23f - high);
-    return (units){kiln_bits(high) - kiln_bits(0x1p40f), kiln_bits(low) - kiln_bits(0x1p23f)};
-#else
-    float high = __builtin_floorf(probability * 0x1p23f);
-    return (units){(uint32_t)high, (uint32_t)KILN_FMA(high, -0x1p17f, probability * 0x1p40f)};
-#endif
+/* A sum of the units of a vector's tokens, each of which has at most 2^40: 2^43 and multiples of 2^20, and 2^23 and
+ * rests of less than 2^20 each. Rounded down, an addition to either takes off what is less than its last bit. */
+typedef struct units {
+    float high, low;
+} units;
+
+KILN_INLINE units no_units(void) {
+    return (units){0x1p43f, 0x1p23f};
 }
 
-KILN_INLINE void add_target(units *sum, kiln_vector target) {
-    float p[KILN_VECTOR];
+KILN_INLINE void add_units(units *sum, float probability) {
+    float high = __fmaf_rd(probability, 0x1p40f, sum->high);
+    sum->low = __fadd_rd(sum->low, __fmaf_rn(probability, 0x1p40f, sum->high - high));
+    sum->high = high;
+}
+
+KILN_INLINE uint64_t total_of(units sum) {
+    return ((uint64_t)(kiln_bits(sum.high) - kiln_bits(0x1p43f)) << 20) + (kiln_bits(sum.low) - kiln_bits(0x1p23f));
+}
+
+/* The units of a vector's tokens, less those of the draft, of which no token loses more than it has. */
+KILN_INLINE uint64_t vector_sum(kiln_vector target, kiln_vector draft, bool subtract) {
+    float p[KILN_VECTOR], q[KILN_VECTOR];
+    units all = no_units(), fewer = no_units();
+    kiln_vector_values(p, target);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++) {
+        p[i] = counted(p[i]);
+        add_units(&all, p[i]);
+    }
+    if (!subtract) return total_of(all);
+    kiln_vector_values(q, draft);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        add_units(&fewer, kiln_fast_min(counted(q[i]), p[i]));
+    return total_of(all) - total_of(fewer);
+}
+#else
+/* Multiples of 2^17, and what is left. */
+typedef struct units {
+    uint32_t high, low;
+} units;
+
+KILN_INLINE units units_of(float probability) {
+    float high = __builtin_floorf(probability * 0x1p23f);
+    return (units){(uint32_t)high, (uint32_t)KILN_FMA(high, -0x1p17f, probability * 0x1p40f)};
+}
+
+KILN_INLINE uint64_t vector_sum(kiln_vector target, kiln_vector draft, bool subtract) {
+    float p[KILN_VECTOR], q[KILN_VECTOR];
+    units sum = {0, 0};
     kiln_vector_values(p, target);
     KILN_UNROLL
     for (uint32_t i = 0; i < KILN_VECTOR; i++) {
         units more = units_of(counted(p[i]));
-        sum->high += more.high;
-        sum->low += more.low;
+        sum.high += more.high;
+        sum.low += more.low;
     }
-}
-
-/* Subtracts the draft's units, but of no token more than it has. */
-KILN_INLINE void subtract_draft(units *sum, kiln_vector target, kiln_vector draft) {
-    float p[KILN_VECTOR], q[KILN_VECTOR];
-    kiln_vector_values(p, target);
-    kiln_vector_values(q, draft);
-    KILN_UNROLL
-    for (uint32_t i = 0; i < KILN_VECTOR; i++) {
-        float less = counted(q[i]), most = counted(p[i]);
-        units fewer = units_of(less < most ? less : most);
-        sum->high -= fewer.high;
-        sum->low -= fewer.low;
+    if (subtract) {
+        kiln_vector_values(p, target); /* again: keeping them would take registers */
+        kiln_vector_values(q, draft);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_VECTOR; i++) {
+            units fewer = units_of(kiln_fast_min(counted(q[i]), counted(p[i])));
+            sum.high -= fewer.high;
+            sum.low -= fewer.low;
+        }
     }
+    return (uint64_t)((int64_t)(int32_t)sum.high * (1 << 17) + (int32_t)sum.low);
 }
+#endif
 
 /* What remains of the tokens of vectors from first on, every step-th of them before last. The next vector is asked for
  * before one is used. */
@@ -180,12 +211,9 @@ KILN_INLINE uint64_t vectors_sum(const kiln_walk *w, bool subtract, uint32_t tok
     KILN_LOOP
     for (uint32_t vector = first; vector < last; vector += step) {
         kiln_vector p = next, q = next_draft;
-        units all = {0, 0};
         if (vector + step < last) next = target[vector + step];
         if (subtract && vector + step < last) next_draft = draft[vector + step];
-        add_target(&all, p);
-        if (subtract) subtract_draft(&all, p, q);
-        sum += (uint64_t)((int64_t)(int32_t)all.high * (1 << 17) + (int32_t)all.low);
+        sum += vector_sum(p, q, subtract);
     }
     return sum;
 }
