@@ -1,5 +1,6 @@
 /* The kernel of dequantize_fp8 and dequantize_int8 on devices. The includer defines KILN_DEQUANTIZE_VALUE(word, place),
- * the number of a word's byte, the lowest of which is at place 0, and its entry point over kiln_dequantize. */
+ * the number of a word's byte, the lowest of which is at place 0; on AMD KILN_DEQUANTIZE_HALVES(pairs, word), the
+ * numbers of all four as f16 (code_halves.h); and its entry point over kiln_dequantize. */
 #ifndef KILN_KERNELS_COMMON_DEQUANTIZE_GPU_H
 #define KILN_KERNELS_COMMON_DEQUANTIZE_GPU_H
 
@@ -8,14 +9,35 @@
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 
+#if defined(__HIP__)
+#include "kernels/common/code_halves.h"
+#endif
+
 /* The codes of a vector of elements. */
 typedef struct kiln_dequantize_codes {
     uint32_t words[KILN_QUADS];
 } __attribute__((aligned(KILN_VECTOR))) kiln_dequantize_codes;
 
 /* Which of a row's scales is an element's. */
-KILN_INLINE uint64_t kiln_dequantize_group(const kiln_dequantize_args *args, uint64_t col) {
+KILN_INLINE uint32_t kiln_dequantize_group(const kiln_dequantize_args *args, uint32_t col) {
     return args->grouped ? col >> KILN_DEQUANTIZE_GROUP_LOG2 : 0;
+}
+
+/* The products of a vector's codes with a factor. */
+KILN_INLINE kiln_vector kiln_dequantize_vector(const kiln_dequantize_codes *codes, float factor) {
+#if defined(__HIP__)
+    kiln_halves pairs[KILN_VECTOR / 2];
+    KILN_UNROLL
+    for (int quad = 0; quad < KILN_QUADS; quad++)
+        KILN_DEQUANTIZE_HALVES(pairs + 2 * quad, codes->words[quad]);
+    return kiln_halves_products(pairs, 4, factor, -0.0f);
+#else
+    float values[KILN_VECTOR];
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++)
+        values[i] = kiln_product(KILN_DEQUANTIZE_VALUE(codes->words[i / 4], i % 4), factor);
+    return kiln_vector_of(values);
+#endif
 }
 
 enum { KILN_DEQUANTIZE_AHEAD = 2 }; /* vectors whose codes and scales a thread has in flight */
@@ -34,21 +56,17 @@ KILN_INLINE void kiln_dequantize(const kiln_dequantize_args *args) {
         for (uint32_t k = 0, vector = begin; k < KILN_DEQUANTIZE_AHEAD; k++, vector += s.lanes)
             if (vector < s.whole) {
                 held[k] = *(const kiln_dequantize_codes *)(codes + vector * KILN_VECTOR);
-                factors[k] = scales[kiln_dequantize_group(args, s.start + vector * KILN_VECTOR)];
+                factors[k] = scales[kiln_dequantize_group(args, (uint32_t)s.start + vector * KILN_VECTOR)];
             }
         KILN_UNROLL
         for (uint32_t k = 0, vector = begin; k < KILN_DEQUANTIZE_AHEAD; k++, vector += s.lanes) {
             if (vector >= s.whole) break;
-            float values[KILN_VECTOR];
-            KILN_UNROLL
-            for (int i = 0; i < KILN_VECTOR; i++)
-                values[i] = kiln_product(KILN_DEQUANTIZE_VALUE(held[k].words[i / 4], i % 4), factors[k]);
-            kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+            kiln_vector_store(y + vector * KILN_VECTOR, kiln_dequantize_vector(&held[k], factors[k]));
         }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
-        float scale = scales[kiln_dequantize_group(args, s.start + i)];
+        float scale = scales[kiln_dequantize_group(args, (uint32_t)s.start + i)];
         y[i] = kiln_element_from_f32(kiln_product(KILN_DEQUANTIZE_VALUE(codes[i], 0), scale));
     }
 }

@@ -14,7 +14,8 @@ KILN_INLINE float number_at(uint32_t word, int place) {
     return (moved & 0x07f00000u) == 0x07f00000u ? kiln_float(0x7fc00000u) : kiln_float(moved) * 0x1p120f;
 }
 
-#define KILN_DEQUANTIZE_VALUE(word, place) number_at(word, place)
+#define KILN_DEQUANTIZE_VALUE(word, place)  number_at(word, place)
+#define KILN_DEQUANTIZE_HALVES(pairs, word) kiln_e4m3_halves(pairs, word)
 #include "kernels/common/dequantize_gpu.h"
 
 KILN_ENTRY(dequantize_fp8, kiln_dequantize_args) {

@@ -7,7 +7,8 @@
  * bits; docs/kernel-report.md has the instruction counts and the time that they take. Not measured.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_int8 */
 #include "kernels/common/device.h"
-#define KILN_DEQUANTIZE_VALUE(word, place) (float)(int8_t)((word) >> 8 * (place))
+#define KILN_DEQUANTIZE_VALUE(word, place)  (float)(int8_t)((word) >> 8 * (place))
+#define KILN_DEQUANTIZE_HALVES(pairs, word) kiln_int8_halves(pairs, word)
 #include "kernels/common/dequantize_gpu.h"
 
 KILN_ENTRY(dequantize_int8, kiln_dequantize_args) {

@@ -19,6 +19,8 @@
 #if KILN_E2M1_INSTRUCTION
 #include "kernels/arch/sm80_e4m3.h"
 #include "kernels/arch/sm89_pairs.h"
+#elif defined(__HIP__)
+#include "kernels/common/code_halves.h"
 #endif
 
 #if defined(KILN_PART_f32)
@@ -49,7 +51,7 @@ KILN_INLINE void scaled_of(float *values, codes_of_vector held, uint32_t scale) 
     for (int i = 0; i < KILN_VECTOR / 2; i++)
         kiln_ptx_cvt_f32_f16x2(&values[2 * i], kiln_sm80_mul_f16x2(numbers[i], factors[0]));
 }
-#else
+#elif defined(__CUDACC__)
 /* As kiln_e2m1_number, of the code at a place of a word: a shift that keeps the sign moves its other bits too. */
 KILN_INLINE float number_at(uint32_t word, uint32_t place) {
     return kiln_float((uint32_t)((int32_t)(word << (28 - 4 * place)) >> 6) & 0x81c00000u) * 0x1p126f;
@@ -62,6 +64,22 @@ KILN_INLINE void scaled_of(float *values, codes_of_vector held, uint32_t scale) 
         values[i] = number_at(held, (uint32_t)i) * factor;
 }
 #endif
+
+/* A vector of codes times their scale and the tensor's. */
+KILN_INLINE kiln_vector vector_of(codes_of_vector held, uint32_t scale, float global_scale) {
+#if defined(__HIP__)
+    kiln_halves pairs[KILN_VECTOR / 2];
+    kiln_e2m1_halves(pairs, held, KILN_VECTOR, kiln_e4m3_pair(scale * 0x01000100u));
+    return kiln_halves_products(pairs, KILN_VECTOR, global_scale, -0.0f);
+#else
+    float values[KILN_VECTOR];
+    scaled_of(values, held, scale);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++)
+        values[i] = kiln_product(values[i], global_scale);
+    return kiln_vector_of(values);
+#endif
+}
 
 KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
     kiln_span s = kiln_span_of(&args.shape);
@@ -76,7 +94,6 @@ KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
     for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
         codes_of_vector held[AHEAD];
         uint32_t of_blocks[AHEAD];
-        float values[KILN_VECTOR];
         KILN_UNROLL
         for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
             if (vector < s.whole) {
@@ -86,11 +103,7 @@ KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
         KILN_UNROLL
         for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes) {
             if (vector >= s.whole) break;
-            scaled_of(values, held[k], of_blocks[k]);
-            KILN_UNROLL
-            for (int i = 0; i < KILN_VECTOR; i++)
-                values[i] = kiln_product(values[i], global_scale);
-            kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+            kiln_vector_store(y + vector * KILN_VECTOR, vector_of(held[k], of_blocks[k], global_scale));
         }
     }
     KILN_LOOP

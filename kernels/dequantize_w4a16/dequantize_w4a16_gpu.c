@@ -11,6 +11,10 @@
 #include "kernels/common/values.h"
 #include "kernels/dequantize_w4a16/dequantize_w4a16_args.h"
 
+#if defined(__HIP__)
+#include "kernels/common/code_halves.h"
+#endif
+
 #if defined(KILN_PART_f32)
 typedef uint16_t codes_of_vector;
 #else
@@ -23,7 +27,7 @@ typedef struct group {
     float scale, zero;
 } group;
 
-KILN_INLINE group group_of(const kiln_dequantize_w4a16_args *args, uint64_t row, uint64_t col) {
+KILN_INLINE group group_of(const kiln_dequantize_w4a16_args *args, uint64_t row, uint32_t col) {
     uint64_t at = row * (uint64_t)args->scale_row_step + (col >> args->group_log2) * (uint64_t)args->scale_group_step;
     group g = {kiln_element_to_f32(((const kiln_element *)args->scales)[at]), 0.0f};
     if (args->zeros) g.zero = kiln_element_to_f32(((const kiln_element *)args->zeros)[at]);
@@ -33,6 +37,21 @@ KILN_INLINE group group_of(const kiln_dequantize_w4a16_args *args, uint64_t row,
 /* The weight of the integer in the low bits of a word. */
 KILN_INLINE float weight_of(uint32_t word, group g) {
     return KILN_FMA(kiln_float(0x4b000000u | ((word & 15u) ^ 8u)) - 8388616.0f, g.scale, g.zero);
+}
+
+/* Those of a vector's integers. */
+KILN_INLINE kiln_vector weights_of(codes_of_vector codes, group g) {
+#if defined(__HIP__)
+    kiln_halves pairs[KILN_VECTOR / 2];
+    kiln_int4_halves(pairs, codes, KILN_VECTOR);
+    return kiln_halves_products(pairs, KILN_VECTOR, g.scale, g.zero);
+#else
+    float values[KILN_VECTOR];
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++)
+        values[i] = weight_of((uint32_t)codes >> 4 * i, g);
+    return kiln_vector_of(values);
+#endif
 }
 
 KILN_ENTRY(dequantize_w4a16, kiln_dequantize_w4a16_args) {
@@ -48,19 +67,16 @@ KILN_ENTRY(dequantize_w4a16, kiln_dequantize_w4a16_args) {
         for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
             if (vector < s.whole) {
                 held[k] = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
-                groups[k] = group_of(&args, s.row, s.start + vector * KILN_VECTOR);
+                groups[k] = group_of(&args, s.row, (uint32_t)s.start + vector * KILN_VECTOR);
             }
         KILN_UNROLL
         for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes) {
             if (vector >= s.whole) break;
-            float values[KILN_VECTOR];
-            KILN_UNROLL
-            for (int i = 0; i < KILN_VECTOR; i++)
-                values[i] = weight_of((uint32_t)held[k] >> 4 * i, groups[k]);
-            kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
+            kiln_vector_store(y + vector * KILN_VECTOR, weights_of(held[k], groups[k]));
         }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i)
-    y[i] = kiln_element_from_f32(weight_of((uint32_t)codes[i / 2] >> i % 2 * 4, group_of(&args, s.row, s.start + i)));
+    y[i] = kiln_element_from_f32(
+        weight_of((uint32_t)codes[i / 2] >> i % 2 * 4, group_of(&args, s.row, (uint32_t)s.start + i)));
 }
