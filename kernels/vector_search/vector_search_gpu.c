@@ -29,6 +29,8 @@
 #include "kernels/vector_search/vector_search_args.h"
 #if defined(__CUDACC__)
 #include "kernels/arch/ptx_prefetch.h"
+#else
+#include "kernels/arch/gfx_xor.h"
 #endif
 
 enum {
@@ -139,11 +141,12 @@ KILN_INLINE int32_t add_word(int32_t sum, uint32_t codes, uint32_t query, bool b
 }
 
 /* Adds the products of a vector of each row with the queries' words from `first` on. */
-KILN_INLINE void add_vectors(int32_t sums[QUERIES][ROWS], const search *s, const kiln_vector *codes, uint32_t at,
+template <uint32_t MOST>
+KILN_INLINE void add_vectors(int32_t sums[MOST][ROWS], const search *s, const kiln_vector *codes, uint32_t at,
                              bool bits) {
     KILN_UNROLL
-    for (uint32_t q = 0; q < QUERIES; q++) {
-        if (q >= s->args->tile) continue;
+    for (uint32_t q = 0; q < MOST; q++) {
+        if (MOST > 1 && q >= s->args->tile) continue;
         const kiln_vector query = *(const kiln_vector *)(s->queries + q * s->query_words + at);
         KILN_UNROLL
         for (uint32_t r = 0; r < ROWS; r++) {
@@ -164,20 +167,21 @@ KILN_INLINE void take_nibbles(kiln_vector *halves, const kiln_vector *codes, uin
     }
 }
 
-KILN_INLINE void add_codes(int32_t sums[QUERIES][ROWS], const search *s, const kiln_vector *codes, uint32_t vector) {
+template <uint32_t MOST>
+KILN_INLINE void add_codes(int32_t sums[MOST][ROWS], const search *s, const kiln_vector *codes, uint32_t vector) {
     if (s->args->code_type == KILN_CODE_BINARY) {
-        add_vectors(sums, s, codes, vector * WORDS, true);
+        add_vectors<MOST>(sums, s, codes, vector * WORDS, true);
         return;
     }
     if (s->args->code_type == KILN_CODE_INT8) {
-        add_vectors(sums, s, codes, vector * WORDS, false);
+        add_vectors<MOST>(sums, s, codes, vector * WORDS, false);
         return;
     }
     kiln_vector halves[ROWS];
     KILN_LOOP
     for (uint32_t half = 0; half < 2; half++) {
         take_nibbles(halves, codes, 4 * half);
-        add_vectors(sums, s, halves, (2 * vector + half) * WORDS, false);
+        add_vectors<MOST>(sums, s, halves, (2 * vector + half) * WORDS, false);
     }
 }
 
@@ -186,6 +190,15 @@ KILN_INLINE void add_codes(int32_t sums[QUERIES][ROWS], const search *s, const k
 KILN_INLINE void offer(const search *s, uint32_t q, uint64_t rank) {
     if (rank <= s->found->floors[q]) return;
     s->ranks[q * s->args->capacity + kiln_shared_add(&s->found->counts[q], 1)] = rank;
+}
+
+/* AMD's compiler would collect several conditions in bits and count these. */
+KILN_INLINE uint32_t one_more_if(uint32_t count, bool condition) {
+    count += condition;
+#if defined(__HIP__)
+    __asm__("" : "+v"(count));
+#endif
+    return count;
 }
 
 /* Brings the k greatest of count ranks, no two of which are equal, to the front, the greatest first. While there is no
@@ -205,7 +218,7 @@ KILN_INLINE void put_greatest_first(uint64_t *ranks, uint32_t count, uint32_t k)
     for (uint32_t i = 0; own < count && i < count; i += 4) {
         KILN_UNROLL
         for (uint32_t j = 0; j < 4; j++)
-            place += ranks[i + j] > rank;
+            place = one_more_if(place, ranks[i + j] > rank);
     }
     kiln_barrier();
     if (place < k) ranks[place] = rank;
@@ -215,13 +228,14 @@ KILN_INLINE void put_greatest_first(uint64_t *ranks, uint32_t count, uint32_t k)
 /* Keeps the k greatest ranks of each query: where there is no room for count more, where there are twice k and no floor
  * yet, and if it is asked to. */
 KILN_INLINE void keep_best(const search *s, uint32_t count, bool asked) {
-    const uint32_t k = s->args->k;
+    const kiln_vector_search_args *args = KILN_LATE_ARGS(kiln_vector_search_args, *s->args);
+    const uint32_t k = args->k;
     kiln_barrier();
     KILN_LOOP
-    for (uint32_t q = 0; q < s->args->tile; q++) {
-        uint64_t *ranks = s->ranks + q * s->args->capacity;
+    for (uint32_t q = 0; q < args->tile; q++) {
+        uint64_t *ranks = s->ranks + q * args->capacity;
         uint32_t has = s->found->counts[q];
-        if (!asked && has + count <= s->args->capacity && (s->found->floors[q] || has < 2 * k)) continue;
+        if (!asked && has + count <= args->capacity && (s->found->floors[q] || has < 2 * k)) continue;
         put_greatest_first(ranks, has, k);
         if (kiln_thread() == 0 && has >= k) {
             s->found->counts[q] = k;
@@ -233,21 +247,34 @@ KILN_INLINE void keep_best(const search *s, uint32_t count, bool asked) {
 
 /* ---- The candidates ---- */
 
+/* What the thread has whose number differs in a bit of mask, which is a constant on AMD. */
+KILN_INLINE int32_t of_xor(int32_t value, uint32_t mask) {
+#if defined(__HIP__)
+    return (int32_t)kiln_gfx_xor((uint32_t)value, mask);
+#else
+    return (int32_t)kiln_bits(kiln_shuffle_xor(kiln_float((uint32_t)value), mask));
+#endif
+}
+
 /* Adds two sums across a pair of threads, which have shares of both, such that each thread gets one: the first if its
  * bit of mask is 0. */
 KILN_INLINE int32_t share_sums(int32_t first, int32_t second, uint32_t mask) {
     const bool later = kiln_thread() & mask;
     const int32_t kept = later ? second : first, given = later ? first : second;
-    return kept + (int32_t)kiln_bits(kiln_shuffle_xor(kiln_float((uint32_t)given), mask));
+    return kept + of_xor(given, mask);
 }
 
 /* The sum of one of four rows, the one that the thread's two lowest bits number, from every thread's shares of all
  * four. */
 KILN_INLINE int32_t reduce_rows(const int32_t *sums, uint32_t lanes) {
     int32_t sum = share_sums(share_sums(sums[0], sums[1], 1), share_sums(sums[2], sums[3], 1), 2);
+#if defined(__HIP__)
+    if (lanes == LANES) sum += of_xor(sum, LANES / 2);
+#else
     KILN_LOOP
     for (uint32_t mask = 4; mask < lanes; mask *= 2)
-        sum += (int32_t)kiln_bits(kiln_shuffle_xor(kiln_float((uint32_t)sum), mask));
+        sum += of_xor(sum, mask);
+#endif
     return sum;
 }
 
@@ -301,42 +328,58 @@ KILN_INLINE void meet(void) {
 #endif
 }
 
-/* Offers ROWS rows of each group of threads. */
-KILN_INLINE void offer_rows(const search *s, uint64_t start) {
+/* Offers ROWS rows of each group of threads to MOST queries. WHOLE: all of them are rows of the slice, of whole
+ * vectors.
+ */
+template <uint32_t MOST, bool WHOLE> KILN_INLINE void offer_rows(const search *s, uint64_t start) {
     const kiln_vector_search_args *args = KILN_LATE_ARGS(kiln_vector_search_args, *s->args);
     const uint32_t lanes = 1u << args->lanes_log2, lane = kiln_thread() & (lanes - 1);
     const uint32_t rows = KILN_BLOCK >> args->lanes_log2; /* that the block has at a time */
     const uint64_t first = start + (kiln_thread() >> args->lanes_log2);
     const float scale = load_scale(s, first, lane, rows);
     meet();
-    int32_t sums[QUERIES][ROWS];
+    int32_t sums[MOST][ROWS];
     KILN_UNROLL
-    for (uint32_t i = 0; i < QUERIES * ROWS; i++)
+    for (uint32_t i = 0; i < MOST * ROWS; i++)
         sums[i / ROWS][i % ROWS] = s->found->firsts[i / ROWS][lane];
+    const uint8_t *firsts = args->table_codes + first * (uint64_t)args->table_stride;
     KILN_LOOP
     for (uint32_t vector = lane; vector < s->vectors; vector += lanes) {
         kiln_vector codes[ROWS];
         KILN_UNROLL
         for (uint32_t r = 0; r < ROWS; r++) {
+            if (WHOLE) {
+                const uint8_t *row = firsts + r * (rows * (uint64_t)args->table_stride);
+                codes[r] = *(const kiln_vector *)(row + vector * KILN_VECTOR_BYTES);
+                continue;
+            }
             uint64_t row = first + r * rows;
             kiln_vector none = {{0}};
             codes[r] = none;
             if (row < s->end)
                 codes[r] = load_codes(args, args->table_codes + row * (uint64_t)args->table_stride, vector);
         }
-        add_codes(sums, s, codes, vector);
+        add_codes<MOST>(sums, s, codes, vector);
     }
     const kiln_vector_search_args *late = KILN_LATE_ARGS(kiln_vector_search_args, *args);
     const uint64_t row = row_of(first, lane, rows);
     const bool mine = lane < ROWS && row < s->end;
     KILN_UNROLL
-    for (uint32_t q = 0; q < QUERIES; q++) {
-        if (q >= args->tile) continue;
+    for (uint32_t q = 0; q < MOST; q++) {
+        if (MOST > 1 && q >= args->tile) continue;
         int32_t sum = reduce_rows(sums[q], lanes);
-        if (mine) rank_row(s, late, q, row, sum, scale);
+        if (WHOLE ? lane < ROWS : mine) rank_row(s, late, q, row, sum, scale);
         meet();
     }
 }
+
+#if defined(__HIP__)
+/* Whether a single query is asked for and all rows of the table are whole vectors, for which AMD has a copy of
+ * offer_rows. */
+KILN_INLINE bool has_copy(const kiln_vector_search_args *args) {
+    return args->tile == 1 && args->wide && args->code_cols % KILN_VECTOR_BYTES == 0;
+}
+#endif
 
 /* The distance of the greatest ranks of at most HEADS of the sorted lists that another launch left, or 1 if those are
  * too few for a floor. */
@@ -366,6 +409,9 @@ KILN_INLINE void offer_ranks(const search *s, uint64_t start, uint64_t apart) {
 KILN_INLINE void choose(const search *s) {
     const kiln_vector_search_args *args = s->args;
     const bool joins = args->from;
+#if defined(__HIP__)
+    const bool copy = has_copy(args);
+#endif
     const uint32_t step = joins ? AT_ONCE * KILN_BLOCK : ROWS * KILN_BLOCK >> args->lanes_log2;
     uint64_t first = s->start, apart = joins ? heads_apart(s) : 1;
     uint32_t waited = args->steps - 1; /* the first floor is wanted after the first step */
@@ -376,7 +422,12 @@ KILN_INLINE void choose(const search *s) {
             offer_ranks(s, first, apart);
         } else {
             prefetch_row(s, first + step);
-            offer_rows(s, first);
+#if defined(__HIP__)
+            if (copy && first + step <= s->end)
+                offer_rows<1, true>(s, first);
+            else
+#endif
+                offer_rows<QUERIES, false>(s, first);
         }
         if (!heads) first += step;
         const bool last = first >= s->end;
