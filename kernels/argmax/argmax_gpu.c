@@ -98,7 +98,7 @@ KILN_INLINE uint32_t first_partial_with(uint32_t key, const kiln_argmax_best *pa
 KILN_INLINE uint32_t greatest_of_subgroup(uint32_t key, uint32_t lanes_log2) {
     KILN_UNROLL
     for (uint32_t i = 0; i < KILN_SUBGROUP_LOG2; i++)
-        if (i < lanes_log2) key = greater(key, kiln_bits(kiln_shuffle_xor(kiln_float(key), 1u << i)));
+        if (i < lanes_log2) key = greater(key, kiln_bits(kiln_of_other_half(kiln_float(key), i)));
     return key;
 }
 

@@ -5,6 +5,16 @@
 #include "kernels/common/total_order.h"
 #include "kernels/common/values.h"
 
+#if !defined(KILN_PART_f32)
+/* The greater of the keys of two elements. */
+KILN_INLINE uint32_t kiln_greatest_of_pair(uint32_t word) {
+    float values[2];
+    kiln_pair_values(values, word);
+    uint32_t first = kiln_order_key(values[0]), second = kiln_order_key(values[1]);
+    return first > second ? first : second;
+}
+#endif
+
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
 /* NVIDIA has maxima that NaN wins, of two 16-bit elements at a time: elements are compared as they were read. */
 typedef kiln_vector kiln_greatest;
@@ -49,11 +59,46 @@ KILN_INLINE uint32_t kiln_greatest_key(kiln_greatest greatest) {
 #if defined(KILN_PART_f32)
     return kiln_order_key(kiln_float(word));
 #else
-    float values[2];
-    kiln_pair_values(values, word);
-    uint32_t first = kiln_order_key(values[0]), second = kiln_order_key(values[1]);
-    return first > second ? first : second;
+    return kiln_greatest_of_pair(word);
 #endif
+}
+
+#elif defined(__HIP__) && !defined(KILN_PART_f32)
+typedef int16_t kiln_greatest_signed __attribute__((ext_vector_type(2)));
+typedef uint16_t kiln_greatest_unsigned __attribute__((ext_vector_type(2)));
+
+/* Elements are compared as integers, two at a time. Of bits as signed integers the greatest is that of the greatest
+ * element if one is not negative, NaN included; of bits as unsigned integers the least is if all are negative, and the
+ * greatest shows a negative NaN. */
+typedef struct kiln_greatest {
+    kiln_greatest_signed positive;
+    kiln_greatest_unsigned negative, magnitude;
+} kiln_greatest;
+
+KILN_INLINE kiln_greatest kiln_greatest_none(void) {
+    const kiln_greatest_unsigned infinity = KILN_ELEMENT_NEGATIVE_INFINITY;
+    return {(kiln_greatest_signed)(int16_t)KILN_ELEMENT_NEGATIVE_INFINITY, infinity, infinity};
+}
+
+KILN_INLINE void kiln_greatest_take(kiln_greatest *greatest, kiln_vector vector) {
+    KILN_UNROLL
+    for (int i = 0; i < 4; i++) {
+        const kiln_greatest_unsigned bits = __builtin_bit_cast(kiln_greatest_unsigned, vector.words[i]);
+        greatest->positive =
+            __builtin_elementwise_max(greatest->positive, __builtin_bit_cast(kiln_greatest_signed, vector.words[i]));
+        greatest->negative = __builtin_elementwise_min(greatest->negative, bits);
+        greatest->magnitude = __builtin_elementwise_max(greatest->magnitude, bits);
+    }
+}
+
+KILN_INLINE uint32_t kiln_greatest_key(kiln_greatest greatest) {
+    uint16_t bits[2];
+    KILN_UNROLL
+    for (int i = 0; i < 2; i++) {
+        bits[i] = greatest.positive[i] < 0 ? greatest.negative[i] : (uint16_t)greatest.positive[i];
+        bits[i] = greatest.magnitude[i] > KILN_ELEMENT_NEGATIVE_INFINITY ? greatest.magnitude[i] : bits[i];
+    }
+    return kiln_greatest_of_pair((uint32_t)bits[1] << 16 | bits[0]);
 }
 
 #else
