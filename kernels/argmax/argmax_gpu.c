@@ -102,13 +102,18 @@ KILN_INLINE uint32_t greatest_of_subgroup(uint32_t key, uint32_t lanes_log2) {
     return key;
 }
 
-/* The greatest key among the threads that share a row. exchange is shared memory. */
-KILN_INLINE uint32_t greatest_of_row(uint32_t key, uint32_t lanes_log2, uint32_t exchange[KILN_SUBGROUPS]) {
+KILN_INLINE uint32_t greatest_of_row_of(uint32_t key, uint32_t lanes_log2, uint32_t exchange[KILN_SUBGROUPS]) {
     key = greatest_of_subgroup(key, lanes_log2);
     if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = key;
     kiln_barrier();
     if (lanes_log2 <= KILN_SUBGROUP_LOG2) return key;
     return greatest_of_subgroup(exchange[kiln_row_subgroup(lanes_log2)], kiln_row_subgroups_log2(lanes_log2));
+}
+
+/* The greatest key among the threads that share a row. exchange is shared memory. */
+KILN_INLINE uint32_t greatest_of_row(uint32_t key, uint32_t lanes_log2, uint32_t exchange[KILN_SUBGROUPS]) {
+    if (KILN_ROW_OF_BLOCK && lanes_log2 == KILN_BLOCK_LOG2) return greatest_of_row_of(key, KILN_BLOCK_LOG2, exchange);
+    return greatest_of_row_of(key, lanes_log2, exchange);
 }
 
 KILN_ENTRY(argmax, kiln_argmax_args) {

@@ -103,14 +103,21 @@ KILN_INLINE kiln_exp_sum kiln_exp_sum_subgroup(kiln_exp_sum total, uint32_t lane
     return total;
 }
 
-/* Over the 1 << lanes_log2 threads that share a row; all threads of the block take part. exchange is shared memory. */
-KILN_INLINE kiln_exp_sum kiln_exp_sum_row(kiln_exp_sum total, uint32_t lanes_log2,
-                                          kiln_exp_sum exchange[KILN_SUBGROUPS]) {
+KILN_INLINE kiln_exp_sum kiln_exp_sum_row_of(kiln_exp_sum total, uint32_t lanes_log2,
+                                             kiln_exp_sum exchange[KILN_SUBGROUPS]) {
     total = kiln_exp_sum_subgroup(total, lanes_log2);
     if (lanes_log2 <= KILN_SUBGROUP_LOG2) return total;
     if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = total;
     kiln_barrier();
     return kiln_exp_sum_subgroup(exchange[kiln_row_subgroup(lanes_log2)], kiln_row_subgroups_log2(lanes_log2));
+}
+
+/* Over the 1 << lanes_log2 threads that share a row; all threads of the block take part. exchange is shared memory. */
+KILN_INLINE kiln_exp_sum kiln_exp_sum_row(kiln_exp_sum total, uint32_t lanes_log2,
+                                          kiln_exp_sum exchange[KILN_SUBGROUPS]) {
+    if (KILN_ROW_OF_BLOCK && lanes_log2 == KILN_BLOCK_LOG2)
+        return kiln_exp_sum_row_of(total, KILN_BLOCK_LOG2, exchange);
+    return kiln_exp_sum_row_of(total, lanes_log2, exchange);
 }
 
 #endif

@@ -37,15 +37,30 @@ KILN_INLINE uint32_t kiln_row_subgroup(uint32_t lanes_log2) {
     return (own >> count_log2 << count_log2) + (kiln_thread() & ((1u << count_log2) - 1));
 }
 
-/* exchange is shared memory that nothing else is in, before and after, but for other barriers. */
-KILN_INLINE float kiln_row_reduce(float value, uint32_t lanes_log2, float exchange[KILN_SUBGROUPS],
-                                  kiln_reduction reduction) {
+/* Whether the reduction of a row that a whole block has is a copy without tests of the number of threads, which AMD's
+ * compiler makes a comparison and a branch for each step of. */
+#if defined(__HIP__)
+enum { KILN_ROW_OF_BLOCK = 1 };
+#else
+enum { KILN_ROW_OF_BLOCK = 0 };
+#endif
+
+KILN_INLINE float kiln_row_reduce_of(float value, uint32_t lanes_log2, float exchange[KILN_SUBGROUPS],
+                                     kiln_reduction reduction) {
     value = kiln_subgroup_reduce(value, lanes_log2, reduction);
     if (lanes_log2 <= KILN_SUBGROUP_LOG2) return value;
     if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = value;
     kiln_barrier();
     return kiln_subgroup_reduce(exchange[kiln_row_subgroup(lanes_log2)], kiln_row_subgroups_log2(lanes_log2),
                                 reduction);
+}
+
+/* exchange is shared memory that nothing else is in, before and after, but for other barriers. */
+KILN_INLINE float kiln_row_reduce(float value, uint32_t lanes_log2, float exchange[KILN_SUBGROUPS],
+                                  kiln_reduction reduction) {
+    if (KILN_ROW_OF_BLOCK && lanes_log2 == KILN_BLOCK_LOG2)
+        return kiln_row_reduce_of(value, KILN_BLOCK_LOG2, exchange, reduction);
+    return kiln_row_reduce_of(value, lanes_log2, exchange, reduction);
 }
 
 #endif
