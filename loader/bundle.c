@@ -68,7 +68,7 @@ kiln_status kiln__bundle_check(const kiln_bundle *bundle) {
                   "bundle: its table has version %u, this kiln reads version %d: pack it again", bundle->version,
                   KILN_BUNDLE_VERSION);
     KILN__REQUIRE(bundle->name, "bundle: its name is NULL");
-    KILN__REQUIRE(table_valid(bundle->parts, bundle->part_count, bundle->part_size, sizeof(kiln_part)),
+    KILN__REQUIRE(table_valid(bundle->parts, bundle->part_count, bundle->part_size, offsetof(kiln_part, reserved)),
                   "bundle %s: its table of parts is malformed", bundle->name);
     for (uint32_t i = 0; i < bundle->part_count; i++) {
         kiln_part part = kiln_bundle_part(bundle, i);

@@ -111,7 +111,7 @@ kiln_status kiln_select(const kiln_bundle *bundle, const kiln_part *part, const 
             candidates[place] = candidates[place - 1];
             place--;
         }
-        candidates[place] = (kiln_candidate){i, verdict.reasons, verdict.rank};
+        candidates[place] = (kiln_candidate){.image = i, .reasons = verdict.reasons, .rank = verdict.rank};
         fitting += verdict.rank != 0;
     }
     *out_fitting = fitting;

@@ -72,6 +72,7 @@ typedef struct kiln_blocks_info {
     int64_t prompt_tokens; /* passed to kiln_blocks_begin so far */
     int64_t reused_tokens; /* those of them that were found in the cache */
     int64_t evictions;     /* published blocks that were taken for other tokens */
+    int64_t reserved[6];
 } kiln_blocks_info;
 
 /* Gets the state of a manager, in constant time. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */

@@ -17,6 +17,7 @@ typedef struct kiln_image_facts {
     uint32_t format_version; /* PTX ISA * 10, code object version, cubin ELF ABI version */
     uint32_t driver_version; /* as in kiln_image */
     uint32_t kernel_count;   /* may exceed the room given */
+    uint32_t reserved[8];
 } kiln_image_facts;
 
 /* A kernel of an inspected file. Its name may be of any length; it contains no NUL byte and need not be followed
@@ -25,6 +26,7 @@ typedef struct kiln_kernel_facts {
     const char *name; /* in the inspected bytes */
     size_t name_size;
     kiln_kernel_info info; /* info.name is NULL */
+    uint64_t reserved[2];
 } kiln_kernel_facts;
 
 /* Reads a PTX, cubin or HSACO file from memory and lists its kernels. The bytes need not be trusted. kernels has room

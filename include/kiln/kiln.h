@@ -37,8 +37,9 @@
  *   it may be opened again, if its driver can still use it.
  * - Structs may grow in later versions. Clear a struct before filling it, with a designated initialiser or memset: a
  *   field of 0 asks for nothing. A struct that is passed with its size may be longer or shorter than kiln's own.
- *   kiln_launch_config is passed without a size, and the fields after its flags are read only if a flag says so.
- *   kiln_device_info and kiln_kernel_attributes end with reserved fields, which are 0 until a later version names them.
+ *   kiln_launch_config is passed without a size, and the fields after its flags are read only if a flag says so. The
+ *   structs that kiln fills in the caller's memory have reserved fields, which are 0 until a later version names them.
+ *   Those that kiln owns (what a callback is given, kiln_tree, kiln_operator) may become longer: do not copy them.
  * - The application keeps alive whatever kiln's handles are built on. After cuDevicePrimaryCtxReset (cudaDeviceReset),
  *   or once a borrowed context, stream or queue is destroyed, kiln's handles on it dangle just as the driver's own do:
  *   the next call that uses one, even to release it, may crash in the driver. Close them first.
@@ -316,9 +317,8 @@ KILN_API void kiln_device_mark_lost(kiln_device *device, uint32_t error);
  * (kiln_kernel_info.programmatic): before all preceding work has completed they access no memory that it uses, except
  * for prefetches into L2, so results do not change. Other kernels, and copies, start as usual. Needs CUDA, sm_90 or
  * later, and a driver of CUDA 11.8 or later. The stream may be owned or borrowed; copies of the struct that were made
- * earlier keep their setting. Returns KILN_OK;
- * KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_UNSUPPORTED (on is non-zero, and the device or its driver does not have it);
- * KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST. */
+ * earlier keep their setting. Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_UNSUPPORTED (on is non-zero, and
+ * the device or its driver does not have it); KILN_ERROR_FORKED; KILN_ERROR_DEVICE_LOST. */
 KILN_API kiln_status kiln_stream_set_programmatic(kiln_stream *stream, int32_t on);
 
 /* Waits until all work of the stream is done.
@@ -441,8 +441,8 @@ typedef struct kiln_kernel_info {
     /* The box of each tensor map, in the order of the operator's tensors: the elements that one copy takes in each
      * dimension, innermost first; 0 after the last dimension, and for maps that it does not have. */
     uint16_t boxes[KILN_KERNEL_MAPS][KILN_KERNEL_MAP_RANK];
-    uint32_t programmatic; /* non-zero: it may begin before the kernel in front of it has ended: it waits itself */
-    uint32_t reserved;
+    uint32_t programmatic; /* non-zero: may begin before the preceding kernel has ended, for which it waits itself */
+    uint32_t reserved[9];  /* 0 */
 } kiln_kernel_info;
 
 /* The bundle table: constant data, written by `kiln pack` and by kiln's own build. Every level states the size of its
@@ -462,6 +462,7 @@ typedef struct kiln_image {
     const kiln_kernel_info *kernels; /* in the order of the part's kernel_names */
     uint8_t sha256[32];              /* of the image, not compressed; integrity, not authenticity */
     uint64_t packed_size;            /* bytes of data if it is compressed: one gzip member (RFC 1952), without a name */
+    uint64_t reserved[3];            /* 0 */
 } kiln_image;
 
 /* The images of a bundle that hold the same kernels, one of which is loaded: normally those of one precision. */
@@ -472,7 +473,7 @@ typedef struct kiln_part {
     uint32_t image_count;
     uint32_t image_size; /* sizeof(kiln_image) where the table was compiled */
     uint32_t kernel_count;
-    uint32_t reserved;
+    uint32_t reserved[5]; /* 0 */
 } kiln_part;
 
 /* All images of one operator or one user package. */
@@ -536,6 +537,7 @@ typedef struct kiln_candidate {
     uint32_t image;   /* index in the part */
     uint32_t reasons; /* KILN_REASON_ bits; 0: it fits */
     uint32_t rank;    /* among the images that fit: higher is better. 0: it does not fit */
+    uint32_t reserved;
 } kiln_candidate;
 
 /* Judges every image of a part for a target. This is the function by which loading selects; it is pure, touches no

@@ -12,8 +12,8 @@
  *   which f16 and bf16 are uint16_t.
  * - Arithmetic is in f32, with one rounding to nearest even at the end. NaN propagates unless stated otherwise.
  * - If a size is 0 the call succeeds and writes nothing, unless the size's comment gives 0 a meaning. Sizes are
- * int64_t, and tensors of more than 2^31 elements work. A call that needs more blocks of 256 threads than a launch may
- * have is refused; every device takes 2^23 - 1 of them.
+ *   int64_t, and tensors of more than 2^31 elements work. A call that needs more blocks of 256 threads than a launch
+ * may have is refused; every device takes 2^23 - 1 of them.
  * - Outputs may alias inputs only where that is stated.
  * - No operator allocates, waits or reads results back, so once loaded (by kiln_preload or by its first call) it can be
  *   captured in a CUDA graph.

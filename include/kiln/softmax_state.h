@@ -49,8 +49,8 @@ KILN_API kiln_status kiln_softmax_state_update(kiln_softmax_state *state, const 
  * KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_softmax_state_add(kiln_softmax_state *state, double max, double sum, double *out_scale);
 
-/* Adds what another state has seen. Merging is commutative to the bit. out_scale
- * as above. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+/* Adds what another state has seen. Merging is commutative to the bit. out_scale as above. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_softmax_state_merge(kiln_softmax_state *state, const kiln_softmax_state *other,
                                               double *out_scale);
 

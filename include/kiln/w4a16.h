@@ -63,9 +63,9 @@ typedef struct kiln_w4a16_target {
     void *zeros;      /* [n, k / group]; not used by kiln_w4a16_from_q4_0 */
     int64_t n;        /* n and k are at most 2^31 - 1 */
     int64_t k;
-    int64_t group; /* 32, 64, 128, 256 or k (0: k); divides k */
-    int32_t type;  /* kiln_w4a16_type, of scales and zeros: they are rounded to it once, to nearest even */
-    int32_t reserved;
+    int64_t group;    /* 32, 64, 128, 256 or k (0: k); divides k */
+    int32_t type;     /* kiln_w4a16_type, of scales and zeros: they are rounded to it once, to nearest even */
+    int32_t reserved; /* must be 0 */
 } kiln_w4a16_target;
 
 /* Converts a layer of AWQ (Lin et al., arXiv 2306.00978) in the format of AutoAWQ's GEMM kernels. qweight [k, n / 8] is

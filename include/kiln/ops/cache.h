@@ -53,9 +53,8 @@ typedef struct kiln_kv_copy_blocks_params {
     int64_t blocks;
     int64_t cols;
     int32_t index_type; /* kiln_index_type of pairs */
-    int32_t
-        cache_type; /* kiln_cache_type of the caches. Codes are moved in units of the precision's elements: cols
-                     * and the caches' addresses must be multiples of their size, 4 for f32 and 2 for f16 and bf16 */
+    int32_t cache_type; /* kiln_cache_type of the caches. Codes are moved in units of the precision's elements: cols and
+                         * the caches' addresses must be multiples of their size, 4 for f32, 2 for f16 and bf16 */
 } kiln_kv_copy_blocks_params;
 
 /* Copy-on-write of paged caches (Kwon et al., arXiv 2309.06180): a sequence that is about to write into a block shared

@@ -42,6 +42,7 @@ typedef struct kiln_field {
     const char *instead; /* tensors: the optional tensor that is required if this one is NULL; else NULL */
     const char *follows; /* sizes: the other size that benches take it from, "rows" or "4*cols/64", where what is
                           * divided is rounded up; "option:a|b|c": one for each choice of that option; else NULL */
+    const void *reserved[2];
 } kiln_field;
 
 typedef kiln_status (*kiln_operator_call)(kiln_stream *stream, const void *params, size_t params_size);
@@ -54,6 +55,7 @@ typedef struct kiln_operator_function {
     const char *part; /* "f16" */
     kiln_operator_call call;
     kiln_workspace_call workspace_size; /* NULL: the operator takes no workspace */
+    const void *reserved[2];
 } kiln_operator_function;
 
 typedef struct kiln_operator {

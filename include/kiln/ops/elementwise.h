@@ -83,9 +83,8 @@ typedef struct kiln_silu_mul_params {
     int32_t reserved;    /* must be 0 */
 } kiln_silu_mul_params;
 
-/* The activation is computed in f32. With SILU a gate below -80 gives 0 (the exact value is above -1.5e-33); so do
- * arguments below -9.7 with tanh GELU and below -47 with quick GELU. So do the activations of gemm and
- * add_gelu. */
+/* The activation is computed in f32. With SILU a gate below -80 gives 0 (the exact value is above -1.5e-33), with tanh
+ * GELU one below -9.7. The same holds for the activations of gemm and add_gelu, with quick GELU below -47. */
 KILN_OPERATOR_FUNCTION(silu_mul_f32, kiln_silu_mul_params)
 KILN_OPERATOR_FUNCTION(silu_mul_f16, kiln_silu_mul_params)
 KILN_OPERATOR_FUNCTION(silu_mul_bf16, kiln_silu_mul_params)

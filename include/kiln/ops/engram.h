@@ -47,8 +47,7 @@ KILN_OPERATOR_FUNCTION(engram_hash_f32, kiln_engram_hash_params)
 KILN_OPERATOR_FUNCTION(engram_hash_f16, kiln_engram_hash_params)
 KILN_OPERATOR_FUNCTION(engram_hash_bf16, kiln_engram_hash_params)
 
-/* ---- engram_gate: how much of the looked-up embeddings goes into the hidden state
- * ------------------------------------ */
+/* ---- engram_gate: how much of the embeddings goes into the hidden state ------------------------------------------ */
 
 typedef struct kiln_engram_gate_params {
     void *y;                  /* [tokens, groups, cols] */

@@ -48,9 +48,8 @@ typedef struct kiln_gemm_params {
     const void *b;    /* [batch, n, k]: the layout in which a linear layer stores its weights, [out, in] */
     const void *c;    /* [batch, m, n]; NULL: 0 */
     const void *bias; /* [n]; NULL: 0 */
-    int64_t
-        batch; /* 1 for a single product; as for any size, 0 computes nothing. batch, m, n and k are at most 2^31 - 1 */
-    int64_t m;
+    int64_t batch;    /* 1 for a single product; 0 computes nothing, as for any size */
+    int64_t m;        /* batch, m, n and k are at most 2^31 - 1 */
     int64_t n;
     int64_t k;              /* 0: the product is 0, and a and b may be NULL */
     int64_t d_stride;       /* 0: n */

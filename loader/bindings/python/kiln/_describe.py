@@ -13,12 +13,13 @@ class _Field(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("role", ctypes.c_int), ("offset", ctypes.c_uint32),
                 ("size", ctypes.c_uint32), ("optional", ctypes.c_uint32), ("dtype", ctypes.c_char_p),
                 ("shape", ctypes.c_char_p), ("choices", ctypes.c_char_p), ("typical", ctypes.c_int64),
-                ("text", ctypes.c_char_p), ("instead", ctypes.c_char_p), ("follows", ctypes.c_char_p)]
+                ("text", ctypes.c_char_p), ("instead", ctypes.c_char_p), ("follows", ctypes.c_char_p),
+                ("reserved", ctypes.c_void_p * 2)]
 
 
 class _Function(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char_p), ("part", ctypes.c_char_p), ("call", ctypes.c_void_p),
-                ("workspace_size", ctypes.c_void_p)]
+                ("workspace_size", ctypes.c_void_p), ("reserved", ctypes.c_void_p * 2)]
 
 
 class _Operator(ctypes.Structure):
