@@ -214,10 +214,15 @@ static inline kiln_status kiln__stream_check(const char *name, const kiln_stream
     return KILN_OK;
 }
 
-static inline kiln_status kiln__index_type_check(const char *name, int32_t index_type) {
-    KILN__REQUIRE(index_type == KILN_INDEX_I32 || index_type == KILN_INDEX_I64,
-                  "%s: index_type is %d: must be i32 (0) or i64 (1)", name, index_type);
+/* Checks a field that tells the type of ids. */
+static inline kiln_status kiln__id_type_check(const char *name, const char *field, int32_t type) {
+    KILN__REQUIRE(type == KILN_INDEX_I32 || type == KILN_INDEX_I64, "%s: %s is %d: must be i32 (0) or i64 (1)", name,
+                  field, type);
     return KILN_OK;
+}
+
+static inline kiln_status kiln__index_type_check(const char *name, int32_t index_type) {
+    return kiln__id_type_check(name, "index_type", index_type);
 }
 
 static inline kiln_status kiln__cache_type_check(const char *name, int32_t cache_type) {

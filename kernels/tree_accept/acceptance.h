@@ -5,6 +5,7 @@
 #define KILN_KERNELS_TREE_ACCEPT_ACCEPTANCE_H
 
 #include "kernels/common/logarithm.h"
+#include "kernels/common/token.h"
 #include "kernels/common/total_order.h"
 #include "kernels/tree_accept/tree_accept_args.h"
 
@@ -14,9 +15,19 @@ KILN_INLINE const int32_t *kiln_parents_of(const kiln_tree_accept_args *args, ui
     return args->parents + (uint64_t)tree * args->nodes;
 }
 
+/* The token of node i of a sequence. */
+KILN_INLINE int32_t kiln_token_of(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t i) {
+    return kiln_token(args->tokens, args->tokens_64, (uint64_t)sequence * args->nodes + i);
+}
+
+/* The token that the model takes after node i, where targets are given. */
+KILN_INLINE int32_t kiln_given_target(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t i) {
+    return kiln_token(args->targets, args->tokens_64, (uint64_t)sequence * args->nodes + i);
+}
+
 /* Whether node i can be accepted if its parent is: it has a token, and its parent precedes it. */
-KILN_INLINE bool kiln_is_draft(const int32_t *tokens, const int32_t *parents, uint32_t i) {
-    return i > 0 && tokens[i] >= 0 && (uint32_t)parents[i] < i;
+KILN_INLINE bool kiln_is_draft(int32_t token, const int32_t *parents, uint32_t i) {
+    return i > 0 && token >= 0 && (uint32_t)parents[i] < i;
 }
 
 /* The key of a logit; 0 for -inf and NaN, which cannot be chosen. */

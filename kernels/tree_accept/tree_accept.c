@@ -28,6 +28,8 @@ static kiln_status check_fraction(const char *name, const char *field, float val
 
 static kiln_status check_options(const char *name, const kiln_tree_accept_params *params) {
     bool typical = params->rule == KILN_TREE_TYPICAL;
+    KILN__TRY(kiln__id_type_check(name, "token_type", params->token_type));
+    KILN__REQUIRE(!params->reserved, "%s: reserved is %d: must be 0", name, params->reserved);
     KILN__REQUIRE(typical || params->rule == KILN_TREE_EXACT, "%s: rule is %d: must be exact (0) or typical (1)", name,
                   params->rule);
     KILN__REQUIRE(params->temperature == 0.0f || (params->temperature >= 1e-6f && params->temperature <= 1e6f),
@@ -39,15 +41,17 @@ static kiln_status check_options(const char *name, const kiln_tree_accept_params
     return KILN_OK;
 }
 
-/* Checks the tensors of 32-bit numbers. */
+/* Checks the tensors of integers. */
 static inline kiln_status check_numbers(const char *name, const kiln_tree_accept_params *params) {
     int64_t batch = params->batch, nodes = params->nodes;
+    unsigned token_size = kiln__index_size_log2(params->token_type);
     KILN__TRY(kiln__tensor_check(name, "path", params->path, batch, params->depth, params->depth, 2));
     KILN__TRY(kiln__tensor_check(name, "accepted", params->accepted, 1, batch, batch, 2));
     KILN__TRY(kiln__tensor_check(name, "next", params->next, 1, batch, batch, 2));
-    KILN__TRY(kiln__tensor_check(name, "tokens", params->tokens, batch, nodes, nodes, 2));
+    KILN__TRY(kiln__tensor_check(name, "tokens", params->tokens, batch, nodes, nodes, token_size));
     KILN__TRY(kiln__tensor_check(name, "parents", params->parents, params->trees, nodes, nodes, 2));
-    return params->targets ? kiln__tensor_check(name, "targets", params->targets, batch, nodes, nodes, 2) : KILN_OK;
+    if (!params->targets) return KILN_OK;
+    return kiln__tensor_check(name, "targets", params->targets, batch, nodes, nodes, token_size);
 }
 
 static kiln_status tree_accept(kiln_stream *stream, const kiln_tree_accept_params *params, unsigned part,
@@ -82,6 +86,7 @@ static kiln_status tree_accept(kiln_stream *stream, const kiln_tree_accept_param
         .epsilon = params->epsilon != 0.0f ? params->epsilon : EPSILON,
         .delta = params->delta != 0.0f ? params->delta : DELTA,
         .wide = wide,
+        .tokens_64 = params->token_type == KILN_INDEX_I64,
     };
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, (uint64_t)batch, &config));

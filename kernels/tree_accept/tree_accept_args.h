@@ -11,9 +11,9 @@ typedef struct kiln_tree_accept_args {
     int32_t *path;
     int32_t *accepted;
     int32_t *next;
-    const void *logits;     /* NULL: targets are given, and must be matched exactly */
-    const int32_t *targets; /* NULL: the likeliest */
-    const int32_t *tokens;
+    const void *logits;  /* NULL: targets are given, and must be matched exactly */
+    const void *targets; /* NULL: the likeliest */
+    const void *tokens;
     const int32_t *parents;
     int64_t batch;
     int64_t logits_stride;
@@ -25,8 +25,8 @@ typedef struct kiln_tree_accept_args {
     float inverse_temperature;
     float epsilon;
     float delta;
-    uint32_t wide; /* non-zero: the rows of logits are 16-byte aligned */
-    uint32_t padding;
+    uint32_t wide;      /* non-zero: the rows of logits are 16-byte aligned */
+    uint32_t tokens_64; /* 1: targets and tokens have 64 bits; 0: 32 */
 } kiln_tree_accept_args;
 KILN_ARGS_END
 

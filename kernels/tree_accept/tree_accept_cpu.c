@@ -18,7 +18,8 @@ _Static_assert(sizeof(tree_state) <= KILN_CPU_SCRATCH, "fits");
 /* A sequence and its tree. */
 typedef struct sequence {
     const kiln_tree_accept_args *args;
-    const int32_t *tokens, *parents, *targets;
+    uint32_t number;
+    const int32_t *parents;
     const void *logits;
     tree_state *state;
     kiln_cpu_dtype dtype;
@@ -71,18 +72,21 @@ KILN_INLINE kiln_row_sums sums_of(const sequence *s, const void *row, float max)
     return sums;
 }
 
+KILN_INLINE bool is_child(const sequence *s, uint32_t node, uint32_t i) {
+    return kiln_is_draft(kiln_token_of(s->args, s->number, i), s->parents, i) && (uint32_t)s->parents[i] == node;
+}
+
 /* The token that the model chooses after a node. */
 KILN_INLINE int32_t target_of(const sequence *s, uint32_t node) {
     uint32_t col = 0;
-    if (s->targets) return s->targets[node];
+    if (s->args->targets) return kiln_given_target(s->args, s->number, node);
     return greatest_of(s, row_of(s, node), &col) ? (int32_t)col : -1;
 }
 
 /* Accepts the first child that has the target. */
 KILN_INLINE void accept_target(const sequence *s, uint32_t node, int32_t target) {
     for (uint32_t i = node + 1; i < s->args->nodes; i++) {
-        if (!kiln_is_draft(s->tokens, s->parents, i) || (uint32_t)s->parents[i] != node || s->tokens[i] != target)
-            continue;
+        if (!is_child(s, node, i) || kiln_token_of(s->args, s->number, i) != target) continue;
         s->state->levels[i] = s->state->levels[node] + 1;
         return;
     }
@@ -97,10 +101,9 @@ KILN_INLINE void accept_typical(const sequence *s, uint32_t node) {
     float max = kiln_order_value(key);
     kiln_typical typical = kiln_typical_of(sums_of(s, row, max), args->epsilon, args->delta);
     for (uint32_t i = node + 1; i < args->nodes; i++) {
-        if (!kiln_is_draft(s->tokens, s->parents, i) || (uint32_t)s->parents[i] != node ||
-            (uint32_t)s->tokens[i] >= args->vocabulary)
-            continue;
-        float logit = kiln_element_load(kiln_at(row, (uint32_t)s->tokens[i], s->dtype), s->dtype);
+        uint32_t token = (uint32_t)kiln_token_of(args, s->number, i);
+        if (!is_child(s, node, i) || token >= args->vocabulary) continue;
+        float logit = kiln_element_load(kiln_at(row, token, s->dtype), s->dtype);
         float log_chance = kiln_logit_exponent(logit, max, args->inverse_temperature) - typical.log_total;
         if (!(log_chance > typical.threshold)) continue;
         s->state->levels[i] = s->state->levels[node] + 1;
@@ -110,7 +113,7 @@ KILN_INLINE void accept_typical(const sequence *s, uint32_t node) {
 
 KILN_INLINE bool has_child(const sequence *s, uint32_t node) {
     for (uint32_t i = node + 1; i < s->args->nodes; i++)
-        if (kiln_is_draft(s->tokens, s->parents, i) && (uint32_t)s->parents[i] == node) return true;
+        if (is_child(s, node, i)) return true;
     return false;
 }
 
@@ -141,9 +144,8 @@ KILN_OUTLINED void tree_accept(const void *arguments, const kiln_cpu_span *span,
     for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.batch; number++) {
         uint64_t first = number * args.nodes;
         const sequence s = {.args = &args,
-                            .tokens = args.tokens + first,
+                            .number = (uint32_t)number,
                             .parents = kiln_parents_of(&args, (uint32_t)number),
-                            .targets = args.targets ? args.targets + first : NULL,
                             .logits = kiln_at(args.logits, first * (uint64_t)args.logits_stride, dtype),
                             .state = span->scratch,
                             .dtype = dtype};

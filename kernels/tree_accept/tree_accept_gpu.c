@@ -34,12 +34,8 @@ KILN_INLINE uint64_t first_node(const kiln_tree_accept_args *args, uint32_t sequ
     return (uint64_t)sequence * args->nodes;
 }
 
-KILN_INLINE const int32_t *tokens_of(const kiln_tree_accept_args *args, uint32_t sequence) {
-    return args->tokens + first_node(args, sequence);
-}
-
-KILN_INLINE bool is_child(const int32_t *tokens, const int32_t *parents, uint32_t node, uint32_t i) {
-    return kiln_is_draft(tokens, parents, i) && (uint32_t)parents[i] == node;
+KILN_INLINE bool is_child(int32_t token, const int32_t *parents, uint32_t node, uint32_t i) {
+    return kiln_is_draft(token, parents, i) && (uint32_t)parents[i] == node;
 }
 
 /* ---- A row of logits ---- */
@@ -121,11 +117,13 @@ KILN_INLINE kiln_row_sums sums_of(kiln_span span, const kiln_element *row, float
 /* Accepts the first child that has the target. */
 KILN_INLINE void accept_target(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t node, int32_t target,
                                tree_state *state) {
-    const int32_t *tokens = tokens_of(args, sequence), *parents = kiln_parents_of(args, sequence);
+    const int32_t *parents = kiln_parents_of(args, sequence);
     uint32_t mine = NOTHING;
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < args->nodes && mine == NOTHING; i += KILN_BLOCK)
-        mine = is_child(tokens, parents, node, i) && tokens[i] == target ? i : NOTHING;
+    for (uint32_t i = kiln_thread(); i < args->nodes && mine == NOTHING; i += KILN_BLOCK) {
+        int32_t token = kiln_token_of(args, sequence, i);
+        mine = is_child(token, parents, node, i) && token == target ? i : NOTHING;
+    }
     uint32_t child = meet_at_first(state, mine);
     if (child != NOTHING && kiln_thread() == 0) state->levels[child] = state->levels[node] + 1;
     kiln_barrier();
@@ -134,14 +132,15 @@ KILN_INLINE void accept_target(const kiln_tree_accept_args *args, uint32_t seque
 /* Accepts the children whose probability is above the threshold, the row's greatest logit being max. */
 KILN_INLINE void accept_typical(const kiln_tree_accept_args *args, uint32_t sequence, uint32_t node, float max,
                                 tree_state *state) {
-    const int32_t *tokens = tokens_of(args, sequence), *parents = kiln_parents_of(args, sequence);
+    const int32_t *parents = kiln_parents_of(args, sequence);
     const kiln_element *row = row_of(args, sequence, node);
     kiln_row_sums sums = sums_of(span_of(args), row, max, args->inverse_temperature, state);
     kiln_typical typical = kiln_typical_of(sums, args->epsilon, args->delta);
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < args->nodes; i += KILN_BLOCK) {
-        if (!is_child(tokens, parents, node, i) || (uint32_t)tokens[i] >= args->vocabulary) continue;
-        float logit = kiln_element_to_f32(row[tokens[i]]);
+        int32_t token = kiln_token_of(args, sequence, i);
+        if (!is_child(token, parents, node, i) || (uint32_t)token >= args->vocabulary) continue;
+        float logit = kiln_element_to_f32(row[token]);
         float log_chance = kiln_logit_exponent(logit, max, args->inverse_temperature) - typical.log_total;
         if (!(log_chance > typical.threshold)) continue;
         state->levels[i] = state->levels[node] + 1;
@@ -153,7 +152,7 @@ KILN_INLINE void accept_typical(const kiln_tree_accept_args *args, uint32_t sequ
 /* ---- A tree ---- */
 
 KILN_INLINE void begin(const kiln_tree_accept_args *args, uint32_t sequence, tree_state *state) {
-    const int32_t *tokens = tokens_of(args, sequence), *parents = kiln_parents_of(args, sequence);
+    const int32_t *parents = kiln_parents_of(args, sequence);
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < args->nodes; i += KILN_BLOCK) {
         state->levels[i] = i == 0;
@@ -163,7 +162,8 @@ KILN_INLINE void begin(const kiln_tree_accept_args *args, uint32_t sequence, tre
     kiln_barrier();
     KILN_LOOP
     for (uint32_t i = kiln_thread(); i < args->nodes; i += KILN_BLOCK)
-        if (kiln_is_draft(tokens, parents, i)) kiln_shared_min(&state->childless[parents[i]], 0);
+        if (kiln_is_draft(kiln_token_of(args, sequence, i), parents, i))
+            kiln_shared_min(&state->childless[parents[i]], 0);
     kiln_barrier();
 }
 
@@ -205,7 +205,7 @@ KILN_ENTRY(tree_accept, kiln_tree_accept_args) {
         uint32_t node = last ? best_of(&args, &state) : step, level = state.levels[node], key = 0;
         if (!last && (!level || level >= args.depth || state.childless[node])) continue;
         const kiln_element *row = row_of(&args, sequence, node);
-        int32_t target = by_target && args.targets ? args.targets[first_node(&args, sequence) + node] : -1;
+        int32_t target = by_target && args.targets ? kiln_given_target(&args, sequence, node) : -1;
         if (!by_target || !args.targets) {
             uint32_t own = own_greatest(span_of(&args), row), first = NOTHING;
             key = (uint32_t)kiln_combine_64(state.exchange, own, KILN_REDUCE_MAX);

@@ -16,7 +16,7 @@ static kiln_status check_sizes(const char *name, const kiln_tree_verify_sampled_
     KILN__TRY(kiln__size_check(name, "depth", params->depth, INT32_MAX));
     KILN__TRY(kiln__size_check(name, "vocabulary", params->vocabulary, VOCABULARY_MOST));
     KILN__TRY(kiln__size_check(name, "trees", params->trees, INT32_MAX));
-    KILN__REQUIRE(!params->reserved, "%s: reserved is %d: must be 0", name, params->reserved);
+    KILN__TRY(kiln__id_type_check(name, "token_type", params->token_type));
     return kiln__index_type_check(name, params->index_type);
 }
 
@@ -26,7 +26,8 @@ static inline kiln_status check_numbers(const char *name, const kiln_tree_verify
     KILN__TRY(kiln__tensor_check(name, "path", params->path, batch, params->depth, params->depth, 2));
     KILN__TRY(kiln__tensor_check(name, "accepted", params->accepted, 1, batch, batch, 2));
     KILN__TRY(kiln__tensor_check(name, "next", params->next, 1, batch, batch, 2));
-    KILN__TRY(kiln__tensor_check(name, "tokens", params->tokens, batch, nodes, nodes, 2));
+    KILN__TRY(kiln__tensor_check(name, "tokens", params->tokens, batch, nodes, nodes,
+                                 kiln__index_size_log2(params->token_type)));
     KILN__TRY(kiln__tensor_check(name, "parents", params->parents, params->trees, nodes, nodes, 2));
     if (params->row_seed) KILN__TRY(kiln__tensor_check(name, "row_seed", params->row_seed, 1, batch, batch, 3));
     if (!params->row_position) return KILN_OK;
@@ -66,6 +67,7 @@ static kiln_status tree_verify_sampled(kiln_stream *stream, const kiln_tree_veri
         .vocabulary = (uint32_t)vocabulary,
         .trees = (uint32_t)params->trees,
         .positions_64 = params->index_type == KILN_INDEX_I64,
+        .tokens_64 = params->token_type == KILN_INDEX_I64,
     };
     kiln_launch_config config;
     KILN__TRY(kiln__grid(name, 1, (uint64_t)batch, &config));

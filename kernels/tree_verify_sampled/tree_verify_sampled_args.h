@@ -13,7 +13,7 @@ typedef struct kiln_tree_verify_sampled_args {
     int32_t *next;
     const void *target;
     const void *draft; /* NULL: children were chosen */
-    const int32_t *tokens;
+    const void *tokens;
     const int32_t *parents;
     const int64_t *row_seed;  /* NULL: seed */
     const void *row_position; /* NULL: position */
@@ -27,7 +27,7 @@ typedef struct kiln_tree_verify_sampled_args {
     uint32_t vocabulary;
     uint32_t trees;
     uint32_t positions_64; /* non-zero: row_position has 64 bits, else 32 */
-    uint32_t padding;
+    uint32_t tokens_64;    /* 1: tokens has 64 bits; 0: 32 */
 } kiln_tree_verify_sampled_args;
 KILN_ARGS_END
 

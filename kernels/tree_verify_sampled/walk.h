@@ -6,12 +6,13 @@
 #define KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_H
 
 #include "kernels/common/residual.h"
+#include "kernels/common/token.h"
 #include "kernels/tree_verify_sampled/tree_verify_sampled_args.h"
 
 /* A sequence, and the node that the walk has reached. */
 typedef struct kiln_walk {
     const kiln_tree_verify_sampled_args *args;
-    const int32_t *tokens, *parents;
+    const int32_t *parents;
     uint64_t seed, position;
     uint32_t sequence;
     uint32_t node;
@@ -42,13 +43,7 @@ KILN_INLINE void kiln_walk_put(const kiln_walk *w, uint32_t level, uint32_t node
 
 KILN_INLINE kiln_walk kiln_walk_of(const kiln_tree_verify_sampled_args *args, uint32_t sequence) {
     uint32_t tree = sequence < args->trees ? sequence : args->trees - 1;
-    kiln_walk w = {args,
-                   args->tokens + (uint64_t)sequence * args->nodes,
-                   args->parents + (uint64_t)tree * args->nodes,
-                   args->seed,
-                   args->position,
-                   sequence,
-                   0};
+    kiln_walk w = {args, args->parents + (uint64_t)tree * args->nodes, args->seed, args->position, sequence, 0};
     if (args->row_seed) w.seed = (uint64_t)args->row_seed[sequence];
     if (args->row_position && args->positions_64)
         w.position = (uint64_t)((const int64_t *)args->row_position)[sequence];
@@ -57,8 +52,12 @@ KILN_INLINE kiln_walk kiln_walk_of(const kiln_tree_verify_sampled_args *args, ui
     return w;
 }
 
+KILN_INLINE uint32_t kiln_walk_token(const kiln_walk *w, uint32_t i) {
+    return (uint32_t)kiln_token(w->args->tokens, w->args->tokens_64, (uint64_t)w->sequence * w->args->nodes + i);
+}
+
 KILN_INLINE bool kiln_walk_is_child(const kiln_walk *w, uint32_t i) {
-    return (uint32_t)w->parents[i] == w->node && (uint32_t)w->tokens[i] < w->args->vocabulary;
+    return (uint32_t)w->parents[i] == w->node && kiln_walk_token(w, i) < w->args->vocabulary;
 }
 
 KILN_INLINE uint64_t kiln_walk_bits(const kiln_walk *w, uint32_t node) {
@@ -73,7 +72,7 @@ KILN_INLINE void kiln_walk_reject(const kiln_walk *w, kiln_residual *r, uint32_t
 
 /* Whether a child is accepted. If not, it is recorded. */
 KILN_INLINE bool kiln_walk_accepts(const kiln_walk *w, kiln_residual *r, uint32_t child) {
-    uint32_t token = (uint32_t)w->tokens[child];
+    uint32_t token = kiln_walk_token(w, child);
     uint64_t q = r->drawn ? kiln_walk_draft(w, token) : 0;
     uint64_t units = kiln_residual_units(r, token, kiln_walk_target(w, token), q);
     if (kiln_residual_accepts(r, kiln_walk_bits(w, child), units, q)) return true;

@@ -186,7 +186,7 @@ static void run_table(kiln_stream *stream, precision p, kiln_rope_layout layout,
                                .scale = scale,
                                .layout = (int32_t)layout,
                                .index_type = wide ? KILN_INDEX_I64 : KILN_INDEX_I32,
-                               .table_type = is_f32 ? KILN_ROPE_TABLE_F32 : KILN_ROPE_TABLE_PART};
+                               .table_type = is_f32 ? KILN_ROPE_TABLE_F32 : KILN_ROPE_TABLE_PRECISION};
     harness_ok(operator_function("rope", p)->call(stream, &params, sizeof params));
     matrix_expect(&y, expected, allowed);
     matrix_expect_unchanged(&x);

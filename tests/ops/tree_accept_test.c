@@ -11,7 +11,7 @@ enum { NODES_MOST = 1024 };
 typedef struct shape {
     int64_t batch, nodes, depth, vocabulary, padding, place;
     int64_t trees;
-    bool with_logits, with_targets, typical;
+    bool with_logits, with_targets, typical, wide; /* wide: tokens and targets of 64 bits */
     bool bushy; /* few nodes have many children, few of which have their parent's target */
     float temperature, epsilon, delta;
 } shape;
@@ -206,8 +206,8 @@ static trees make(kiln_stream *stream, precision p, shape s) {
     trees t = {.s = s, .p = p};
     t.logits = matrix_create(stream, p, s.batch * s.nodes, s.with_logits ? s.vocabulary : 1,
                              s.with_logits ? s.vocabulary + s.padding : 1, s.place);
-    t.targets = matrix_create(stream, I32, s.batch, s.nodes, 0, AT_END);
-    t.tokens = matrix_create(stream, I32, s.batch, s.nodes, 0, AT_END);
+    t.targets = matrix_create(stream, s.wide ? I64 : I32, s.batch, s.nodes, 0, AT_END);
+    t.tokens = matrix_create(stream, s.wide ? I64 : I32, s.batch, s.nodes, 0, AT_END);
     t.parents = matrix_create(stream, I32, s.trees, s.nodes, 0, AT_END);
     t.path = matrix_create(stream, I32, s.batch, s.depth, 0, AT_END);
     t.accepted = matrix_create(stream, I32, 1, s.batch, 0, AT_END);
@@ -259,16 +259,17 @@ static kiln_tree_accept_params params_of(const trees *t) {
                                      .temperature = s->temperature,
                                      .epsilon = s->epsilon,
                                      .delta = s->delta,
-                                     .rule = s->typical ? KILN_TREE_TYPICAL : KILN_TREE_EXACT};
+                                     .rule = s->typical ? KILN_TREE_TYPICAL : KILN_TREE_EXACT,
+                                     .token_type = s->wide ? KILN_INDEX_I64 : KILN_INDEX_I32};
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {
-    harness_describe("tree_accept_%s %s, %lld sequences, %lld trees of %lld nodes, paths of %lld, %s%s%lld tokens, "
-                     "padding %lld, at %lld",
-                     precision_name(p), s.typical ? "typical" : "exact", (long long)s.batch, (long long)s.trees,
-                     (long long)s.nodes, (long long)s.depth, s.with_logits ? "logits, " : "",
-                     s.with_targets ? "targets, " : "", (long long)s.vocabulary, (long long)s.padding,
-                     (long long)s.place);
+    harness_describe(
+        "tree_accept_%s %s, %lld sequences, %lld trees of %lld nodes, paths of %lld, %s%s%lld tokens of %d bits, "
+        "padding %lld, at %lld",
+        precision_name(p), s.typical ? "typical" : "exact", (long long)s.batch, (long long)s.trees, (long long)s.nodes,
+        (long long)s.depth, s.with_logits ? "logits, " : "", s.with_targets ? "targets, " : "", (long long)s.vocabulary,
+        s.wide ? 64 : 32, (long long)s.padding, (long long)s.place);
     trees t = make(stream, p, s);
     draw(&t);
     kiln_tree_accept_params params = params_of(&t);
@@ -289,7 +290,8 @@ static shape random_shape(int64_t nodes, int64_t vocabulary) {
                    .vocabulary = vocabulary,
                    .padding = random_integer(0, 1) ? random_integer(0, 17) : 0,
                    .place = random_place(),
-                   .trees = random_integer(1, 3)};
+                   .trees = random_integer(1, 3),
+                   .wide = random_integer(0, 1)};
 }
 
 static void test_targets(kiln_stream *stream) {
@@ -416,6 +418,8 @@ static void test_bad_params(kiln_stream *stream) {
     REFUSED(next, NULL, "next");
     REFUSED(targets, (const void *)((char *)memory + 2), "targets");
     REFUSED(rule, 2, "rule");
+    REFUSED(token_type, 2, "token_type");
+    REFUSED(reserved, 1, "reserved");
     REFUSED(temperature, -1, "temperature");
     REFUSED(epsilon, 1.5f, "epsilon");
     REFUSED(delta, NAN, "delta");

@@ -8,7 +8,7 @@
 
 typedef struct shape {
     int64_t batch, nodes, depth, vocabulary, padding, place; /* depth 0: that of the tree */
-    bool drawn, seeded, chain, wide_positions;
+    bool drawn, seeded, chain, wide_positions, wide_tokens;
 } shape;
 
 enum { NODES_MOST = 64 };
@@ -65,7 +65,7 @@ static verification verification_create(kiln_stream *stream, precision p, shape 
     int64_t rows = s.batch * s.nodes;
     v.target = matrix_create(stream, p, rows, s.vocabulary, s.vocabulary + s.padding, s.place);
     v.draft = matrix_create(stream, p, rows, s.vocabulary, 0, AT_END);
-    v.tokens = matrix_create(stream, I32, s.batch, s.nodes, 0, AT_END);
+    v.tokens = matrix_create(stream, s.wide_tokens ? I64 : I32, s.batch, s.nodes, 0, AT_END);
     v.parents = matrix_create(stream, I32, 1, s.nodes, 0, AT_END);
     v.seeds = matrix_create(stream, I64, 1, s.batch, 0, AT_END);
     v.positions = matrix_create(stream, s.wide_positions ? I64 : I32, 1, s.batch, 0, AT_END);
@@ -121,7 +121,8 @@ static void call(kiln_stream *stream, verification *v) {
                                               .target_stride = v->s.padding ? v->target.stride : 0,
                                               .seed = v->seed,
                                               .position = v->position,
-                                              .index_type = v->s.wide_positions ? KILN_INDEX_I64 : KILN_INDEX_I32};
+                                              .index_type = v->s.wide_positions ? KILN_INDEX_I64 : KILN_INDEX_I32,
+                                              .token_type = v->s.wide_tokens ? KILN_INDEX_I64 : KILN_INDEX_I32};
     harness_ok(operator_function("tree_verify_sampled", v->p)->call(stream, &params, sizeof params));
     matrix_get(&v->path);
     matrix_get(&v->accepted);
@@ -196,7 +197,8 @@ static void test_shapes(kiln_stream *stream) {
                             .drawn = drawn,
                             .seeded = random_integer(0, 3) != 0,
                             .chain = random_integer(0, 1),
-                            .wide_positions = random_integer(0, 1)});
+                            .wide_positions = random_integer(0, 1),
+                            .wide_tokens = random_integer(0, 1)});
 }
 
 /* Rows that lie alike, and shares of a row that are divided again. */

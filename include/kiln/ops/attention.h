@@ -57,11 +57,11 @@ typedef struct kiln_mha_params {
     float softcap;         /* scores become softcap * tanh(score / softcap) before the mask; 1e-6 to 1e6. 0: off */
     int32_t causal;        /* 0 or 1; 1 is the same as window_right 1 */
     int32_t kernel;        /* kiln_mha_kernel */
-    int32_t compute;       /* kiln_mha_compute; all but PART need the workspace and a softcap of 0 */
+    int32_t compute;       /* kiln_mha_compute; all but PRECISION need the workspace and a softcap of 0 */
     int32_t reserved;      /* must be 0 */
     const void *mask;   /* [mask_batch, mask_heads, mask_rows, mask_cols]: what is added to the score of a query with a
                          * key, both numbered within their sequence; NULL: nothing. Must be NULL unless compute is
-                         * PART */
+                         * PRECISION */
     int64_t mask_batch; /* with mask, as are the next three. 1: the same for all sequences; or batch */
     int64_t mask_heads; /* 1: the same for all heads; or heads */
     int64_t mask_rows;  /* at least the most queries of any sequence */
@@ -98,7 +98,7 @@ KILN_OPERATOR_FUNCTION(mha_bf16, kiln_mha_params)
  * where that does not pay. Of the pointers only whether cu_seqlens_q, cu_seqlens_k and mask are NULL matters. The
  * size depends on the kernels of the image for the stream's device, which this function loads unless it is already
  * loaded. Without workspace the keys are not divided: the call is slower and may differ in the last bits. With compute
- * other than PART the size includes the codes, and the workspace is needed. Returns KILN_OK,
+ * other than PRECISION the size includes the codes, and the workspace is needed. Returns KILN_OK,
  * KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
 KILN_WORKSPACE_FUNCTION(mha_f32, kiln_mha_params)
 KILN_WORKSPACE_FUNCTION(mha_f16, kiln_mha_params)

@@ -14,23 +14,25 @@ typedef struct kiln_amax_params {
     float *y;      /* [scale_rows, scale_cols], written */
     const void *x; /* [rows, cols] */
     int64_t rows;
-    int64_t cols;       /* at most 2^31 - 1 */
-    int64_t scale_rows; /* 1, rows / 128 rounded up, or rows: how many rows share a result */
-    int64_t scale_cols; /* 1, or cols / 128 rounded up: how many columns do */
-    int64_t x_stride;   /* 0: cols */
-    void *workspace;    /* 16-byte aligned; may be NULL where its size is 0 */
-    size_t workspace_size;
+    int64_t cols;          /* at most 2^31 - 1 */
+    int64_t scale_rows;    /* 1, rows / 128 rounded up, or rows: how many rows share a result */
+    int64_t scale_cols;    /* 1, or cols / 128 rounded up: how many columns do */
+    int64_t x_stride;      /* 0: cols */
+    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* at least kiln_amax_<precision>_workspace_size() */
 } kiln_amax_params;
 
 /* The greatest magnitudes that the quantising operators take as amax, on the device: nothing is read back, so that a
  * captured graph may find them and quantise. NaN is ignored: if there is nothing else the result is 0. With an
  * infinity it is infinite. Results do not depend on how the work is divided: they are the same bits on every device.
  *
- * Rows of more than 8192 elements, and rows that share a result, take two launches and a workspace, whose exact size
- * kiln_amax_<precision>_workspace_size returns. */
+ * Rows of more than 8192 elements, and rows that share a result, take two launches and a workspace. */
 KILN_OPERATOR_FUNCTION(amax_f32, kiln_amax_params)
 KILN_OPERATOR_FUNCTION(amax_f16, kiln_amax_params)
 KILN_OPERATOR_FUNCTION(amax_bf16, kiln_amax_params)
+
+/* The bytes of workspace that amax needs for the sizes, whatever the pointers. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT. */
 KILN_WORKSPACE_FUNCTION(amax_f32, kiln_amax_params)
 KILN_WORKSPACE_FUNCTION(amax_f16, kiln_amax_params)
 KILN_WORKSPACE_FUNCTION(amax_bf16, kiln_amax_params)

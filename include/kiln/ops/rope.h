@@ -17,7 +17,7 @@ typedef enum kiln_rope_layout {
 } kiln_rope_layout;
 
 /* The type of a table of cosines and sines. */
-typedef enum kiln_rope_table { KILN_ROPE_TABLE_PART /* that of x */, KILN_ROPE_TABLE_F32 } kiln_rope_table;
+typedef enum kiln_rope_table { KILN_ROPE_TABLE_PRECISION /* that of x */, KILN_ROPE_TABLE_F32 } kiln_rope_table;
 
 typedef struct kiln_rope_params {
     void *y;                    /* [tokens, heads, 2 * pairs]; may be x, with the same strides */

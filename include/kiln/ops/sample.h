@@ -110,14 +110,15 @@ typedef enum kiln_tree_rule {
 } kiln_tree_rule;
 
 typedef struct kiln_tree_accept_params {
-    int32_t *path;      /* [batch, depth]: the accepted nodes, ascending from the root, 0, then -1 */
-    int32_t *accepted;  /* [batch]: how many they are, at least 1 */
-    int32_t *next;      /* [batch]: the token that follows the last of them: its target */
-    const void *logits; /* [batch, nodes, vocabulary], the model's logits after each node; may be NULL if the rule is
-                         * EXACT and targets are given */
-    const int32_t *targets; /* [batch, nodes]: the token that the model takes after each node; NULL: the one with the
-                             * greatest logit, of equal ones the first, or -1 if all are -inf or NaN */
-    const int32_t *tokens;  /* [batch, nodes], the nodes' tokens; a node with a negative token is never accepted */
+    int32_t *path;       /* [batch, depth]: the accepted nodes, ascending from the root, 0, then -1 */
+    int32_t *accepted;   /* [batch]: how many they are, at least 1 */
+    int32_t *next;       /* [batch]: the token that follows the last of them: its target */
+    const void *logits;  /* [batch, nodes, vocabulary], the model's logits after each node; may be NULL if the rule is
+                          * EXACT and targets are given */
+    const void *targets; /* [batch, nodes], of token_type: the token that the model takes after each node; NULL: the one
+                          * with the greatest logit, of equal ones the first, or -1 if all are -inf or NaN */
+    const void *tokens;  /* [batch, nodes], of token_type: the nodes' tokens; a node with a negative token is never
+                          * accepted */
     const int32_t *parents; /* [trees, nodes], as in <kiln/tree.h>; the root's is not read, and a node whose parent is
                              * not from 0 to its own number - 1 is not accepted */
     int64_t batch;
@@ -130,6 +131,8 @@ typedef struct kiln_tree_accept_params {
     float epsilon;         /* with rule TYPICAL: see below, 1e-9 to 1; 0: 0.09 */
     float delta;           /* with rule TYPICAL: see below, 1e-9 to 1; 0: 0.3 */
     int32_t rule;          /* kiln_tree_rule */
+    int32_t token_type;    /* kiln_index_type of targets and tokens; of 64 bits only the lower 32 are read */
+    int32_t reserved;      /* must be 0 */
 } kiln_tree_accept_params;
 
 /* Verifies a tree of draft tokens for each sequence of a batch, on the device: path and accepted are what
@@ -166,7 +169,8 @@ typedef struct kiln_tree_verify_sampled_params {
     const void *draft;        /* [batch, nodes, vocabulary], the probabilities from which the children of each node were
                                * drawn independently; NULL: they were not drawn but chosen, as the likeliest are, and
                                * siblings differ */
-    const int32_t *tokens;    /* [batch, nodes], the nodes' tokens; a node with a negative token is never accepted */
+    const void *tokens;       /* [batch, nodes], of token_type: the nodes' tokens; a node with a negative token is never
+                               * accepted */
     const int32_t *parents;   /* [trees, nodes], as for tree_accept */
     const int64_t *row_seed;  /* [batch], the seed of each sequence; NULL: seed for all */
     const void *row_position; /* [batch], of index_type, the position of each sequence; NULL: position for all */
@@ -180,7 +184,7 @@ typedef struct kiln_tree_verify_sampled_params {
     int64_t seed;          /* of the random numbers */
     int64_t position;      /* which step of the seed's sequence this is; must differ from step to step */
     int32_t index_type;    /* kiln_index_type of row_position */
-    int32_t reserved;      /* must be 0 */
+    int32_t token_type;    /* kiln_index_type of tokens; of 64 bits only the lower 32 are read */
 } kiln_tree_verify_sampled_params;
 
 /* Verifies a tree of draft tokens for each sequence by speculative sampling, on the device: the tokens of a path and
