@@ -17,7 +17,8 @@ typedef struct kiln_pairs {
     const uint64_t *frequencies;
     const void *cosines, *sines; /* the position's row of the table */
     float scale;                 /* of directions */
-    uint32_t source;             /* kiln_turn_source */
+    uint32_t source;             /* kiln_turn_source, of the call */
+    bool inside;                 /* the position is in the table, if there is one: others are not turned */
     uint32_t count;
     uint32_t step; /* elements from the first to the second of a pair: 1, or count */
     uint32_t wide; /* kiln_rotate_wide: what is 16-byte aligned */
@@ -27,10 +28,10 @@ KILN_INLINE kiln_direction kiln_pair_direction(const kiln_pairs *pairs, const ki
     kiln_direction d = {1.0f, 0.0f};
     if (pairs->source == KILN_TURN_BY_FREQUENCY) {
         d = kiln_direction_of(kiln_angle(place, pairs->frequencies, pair));
-    } else if (pairs->source == KILN_TURN_BY_TABLE) {
+    } else if (pairs->inside && pairs->source == KILN_TURN_BY_TABLE) {
         d.cosine = kiln_element_to_f32(((const kiln_element *)pairs->cosines)[pair]);
         d.sine = kiln_element_to_f32(((const kiln_element *)pairs->sines)[pair]);
-    } else if (pairs->source == KILN_TURN_BY_TABLE_F32) {
+    } else if (pairs->inside && pairs->source == KILN_TURN_BY_TABLE_F32) {
         d.cosine = ((const float *)pairs->cosines)[pair];
         d.sine = ((const float *)pairs->sines)[pair];
     }

@@ -103,8 +103,11 @@ KILN_ENTRY(rope, kiln_rope_args) {
     if (by_table) take(&held, &args, x + first, head, slots);
     uint64_t position = args.positions ? kiln_index(args.positions, args.positions_64, token) : token;
     bool inside = args.source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args.table_rows;
-    uint64_t row = inside ? position * (uint64_t)args.table_stride : 0;
-    row *= args.source == KILN_TURN_BY_TABLE_F32 ? sizeof(float) : sizeof(kiln_element);
+    uint64_t row = 0;
+    if (args.source != KILN_TURN_BY_FREQUENCY) {
+        row = inside ? position * (uint64_t)args.table_stride : 0;
+        row *= args.source == KILN_TURN_BY_TABLE_F32 ? sizeof(float) : sizeof(kiln_element);
+    }
     const char *cosines = (const char *)args.cosines + row, *sines = (const char *)args.sines + row;
     if (by_table && inside) {
         KILN_LOOP
@@ -118,8 +121,8 @@ KILN_ENTRY(rope, kiln_rope_args) {
         }
         return;
     }
-    kiln_pairs pairs = {args.frequencies, cosines,   sines,    args.scale, inside ? args.source : KILN_TURN_BY_NOTHING,
-                        args.pairs,       args.step, args.wide};
+    kiln_pairs pairs = {args.frequencies, cosines,    sines,     args.scale, args.source,
+                        inside,           args.pairs, args.step, args.wide};
     kiln_place place = {{position, 0, 0}, args.pairs, args.pairs};
     KILN_LOOP
     for (uint32_t i = 0; i < KILN_ROPE_HEADS && head < args.heads; i++, head += slots)

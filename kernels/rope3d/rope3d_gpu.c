@@ -16,7 +16,7 @@ KILN_ENTRY(rope3d, kiln_rope3d_args) {
     uint32_t head = kiln_tile() * (KILN_BLOCK >> args.lanes_log2) + (kiln_thread() >> args.lanes_log2);
     uint32_t row = (uint32_t)kiln_block(), sequence = row / args.tokens;
     if (head >= args.heads || sequence >= args.batch) return;
-    kiln_pairs pairs = {args.frequencies, 0, 0, 1.0f, KILN_TURN_BY_FREQUENCY, args.pairs, args.step, args.wide};
+    kiln_pairs pairs = {args.frequencies, 0, 0, 1.0f, KILN_TURN_BY_FREQUENCY, true, args.pairs, args.step, args.wide};
     kiln_place place = {{0, 0, 0}, args.first, args.second};
     const kiln_element *x = (const kiln_element *)args.x + row * (uint64_t)args.x_stride;
     kiln_element *y = (kiln_element *)args.y + row * (uint64_t)args.y_stride;
