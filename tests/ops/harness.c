@@ -277,9 +277,23 @@ static double scaled(double value, int exponent) {
     return value * power.number;
 }
 
+/* To nearest even, by the digits that go; a carry moves on into the exponent by itself. */
+static double rounded_normal(int fraction, double value) {
+    union {
+        double number;
+        uint64_t bits;
+    } x = {.number = value};
+    const int drop = 52 - fraction;
+    x.bits += (1ull << (drop - 1)) - 1 + (x.bits >> drop & 1);
+    x.bits = x.bits >> drop << drop;
+    return x.number;
+}
+
 double precision_round(precision p, double value) {
     if (!isfinite(value) || value == 0 || p >= I32) return value;
     if (p == F32) return (float)value;
+    if (exponent_of(value) >= precisions[p].smallest && exponent_of(value) < precisions[p].largest)
+        return rounded_normal(precisions[p].fraction, value);
     int last = last_bit(p, value);
     double rounded = scaled(nearbyint(scaled(value, -last)), last);
     return fabs(rounded) >= scaled(1, precisions[p].largest + 1) ? copysign(INFINITY, value) : rounded;
@@ -322,6 +336,7 @@ static double decode(precision p, uint64_t bits_of) {
     if (p == I8) return (int8_t)word;
     if (p == F32) return (float_bits){.bits = word}.number;
     if (p == I32) return (int32_t)word;
+    if (p == BF16) return (float_bits){.bits = word << 16}.number;
     int fraction = precisions[p].fraction, bias = precisions[p].largest;
     int bits = (int)precisions[p].size * 8;
     double sign = word >> (bits - 1) ? -1.0 : 1.0;
