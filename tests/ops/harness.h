@@ -46,6 +46,10 @@ void harness_one_device_test(void **state);
         }                                                                                       \
     }
 
+/* Whether results are held against a reference, which need not be made otherwise: on the first device of each level.
+ * Those of its other numbers of threads must have the same bits, and matrix_expect looks at nothing else. */
+bool harness_needs_reference(void);
+
 /* For what only the CPU does in a way of its own, and would take simulated GPUs long. */
 bool harness_on_cpu(const kiln_stream *stream);
 
