@@ -57,7 +57,7 @@ static void run_on_matrix(kiln_stream *stream, matrix *x, matrix *y) {
     size_t bytes = sizeof(double) * (size_t)(x->rows * x->cols);
     double *expected = malloc(bytes), *allowed = malloc(bytes);
     assert_true(expected && allowed);
-    for (int64_t row = 0; row < x->rows; row++) {
+    for (int64_t row = 0; harness_needs_reference() && row < x->rows; row++) {
         int64_t at = row * x->cols;
         reference(x->values + at, x->cols, expected + at, allowed + at);
     }
