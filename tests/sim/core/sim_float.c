@@ -58,16 +58,7 @@ static uint32_t canonical_nan(const layout *l) {
     return 0;
 }
 
-/* A number of f32, or the upper half of one. */
-static double single_of(uint32_t bits) {
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return (double)value;
-}
-
-double sim_decode(sim_format format, uint32_t bits) {
-    if (format == SIM_f32 && ~bits & 0x7f800000) return single_of(bits);
-    if (format == SIM_bf16 && ~bits & 0x7f80) return single_of(bits << 16);
+double sim_decode_any(sim_format format, uint32_t bits) {
     const layout *l = &layouts[format];
     uint32_t magnitude = bits & (sign_bit(l) - 1);
     bool negative = bits & sign_bit(l);

@@ -51,7 +51,25 @@ static inline double sim_power_of_two(int exponent) {
 }
 
 /* The value of the bits; a NaN's payload stands in the upper mantissa bits, as a widening conversion has it. */
-double sim_decode(sim_format format, uint32_t bits);
+double sim_decode_any(sim_format format, uint32_t bits);
+/* The same, most often without a call: a finite number of f32, or of bf16, which is the upper half of one, or a normal
+ * one of f16. */
+static inline double sim_decode(sim_format format, uint32_t bits) {
+    if ((format == SIM_f32 && ~bits & 0x7f800000) || (format == SIM_bf16 && ~bits & 0x7f80)) {
+        const uint32_t single = format == SIM_f32 ? bits : bits << 16;
+        float value;
+        memcpy(&value, &single, sizeof value);
+        return (double)value;
+    }
+    if (format == SIM_f16 && bits & 0x7c00 && ~bits & 0x7c00) {
+        const uint64_t magnitude = ((uint64_t)(bits & 0x7fff) << 42) + (1008ull << 52);
+        const uint64_t wide = (uint64_t)(bits & 0x8000) << 48 | magnitude;
+        double value;
+        memcpy(&value, &wide, sizeof value);
+        return value;
+    }
+    return sim_decode_any(format, bits);
+}
 
 /* Rounds a value to a format. saturate: what is beyond the largest finite number, infinities included, becomes that
  * number; else it becomes infinity, or NaN where the format has none (FINITE formats always saturate). NaN gives the

@@ -175,19 +175,21 @@ uint32_t sim_sum(sim_sum_mode mode, sim_format format, double addend, const doub
 
 enum { SPAN_MOST = 4096 }; /* far beyond any exponent */
 
+static inline sim_span span_with(sim_span span, double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7ff);
+    if (bits << 1 == 0) return span;
+    if (exponent == 0 || exponent == 0x7ff) return (sim_span){-3 * SPAN_MOST, 3 * SPAN_MOST};
+    const uint64_t whole = (bits & ((1ull << 52) - 1)) | 1ull << 52;
+    const int low = exponent - 1075 + __builtin_ctzll(whole), high = exponent - 1022;
+    return (sim_span){low < span.low ? low : span.low, high > span.high ? high : span.high};
+}
+
 sim_span sim_span_of(const double *values, int count) {
     sim_span span = {SPAN_MOST, -SPAN_MOST};
-    for (int i = 0; i < count; i++) {
-        uint64_t bits;
-        memcpy(&bits, &values[i], sizeof bits);
-        const int exponent = (int)(bits >> 52 & 0x7ff);
-        if (bits << 1 == 0) continue;
-        if (exponent == 0 || exponent == 0x7ff) return (sim_span){-3 * SPAN_MOST, 3 * SPAN_MOST};
-        const uint64_t whole = (bits & ((1ull << 52) - 1)) | 1ull << 52;
-        const int low = exponent - 1075 + __builtin_ctzll(whole), high = exponent - 1022;
-        span.low = low < span.low ? low : span.low;
-        span.high = high > span.high ? high : span.high;
-    }
+    for (int i = 0; i < count; i++)
+        span = span_with(span, values[i]);
     return span;
 }
 
@@ -205,7 +207,7 @@ uint32_t sim_sum_spanned(sim_format format, double addend, const double *a, cons
                          sim_span of_b) {
     enum { DIGITS = 53 };
     const int doublings = 64 - __builtin_clzll((unsigned long long)count | 1); /* 2^doublings is more than count */
-    const sim_span of_addend = sim_span_of(&addend, 1);
+    const sim_span of_addend = span_with((sim_span){SPAN_MOST, -SPAN_MOST}, addend);
     const int product_low = of_a.low + of_b.low, product_high = of_a.high + of_b.high;
     const int low = product_low < of_addend.low ? product_low : of_addend.low;
     const int high = product_high > of_addend.high ? product_high : of_addend.high;

@@ -170,10 +170,22 @@ static double addend_modify(const work *w, double addend) {
     return w->op->neg_lo >> (C - A) & 1 ? -addend : addend;
 }
 
+/* What sum() makes where D is f32 and sums are exact, as in most. */
+static uint32_t sum_single(const work *w, uint32_t addend, uint32_t row, uint32_t column) {
+    const uint32_t k = w->matrix->k;
+    const bool keeps = w->denormals & 2 << AMD_MODE_DENORMAL_32;
+    const double value = addend_modify(w, flush_input(w, AMD_MATRIX_f32, sim_decode(SIM_f32, addend)));
+    const uint32_t bits = sim_sum_spanned(SIM_f32, value, &w->a.real[row], &w->b.real[column], (int)k,
+                                          w->a.spans[row / k], w->b.spans[column / k]);
+    const bool zero = bits << 1 == 0 || (!(bits & 0x7f800000) && !keeps);
+    return zero ? bits & 1u << 31 : bits;
+}
+
 /* One element of the result: addend and result as bits of D's type; row and column are indices of the inputs. */
 static uint64_t sum(const work *w, uint64_t addend, uint32_t row, uint32_t column) {
     amd_matrix_type type = (amd_matrix_type)w->matrix->d;
     if (type == AMD_MATRIX_i32) return sum_whole(w, addend, row, column);
+    if (type == AMD_MATRIX_f32 && w->mode == SIM_SUM_EXACT) return sum_single(w, (uint32_t)addend, row, column);
     const double *a = &w->a.real[row], *b = &w->b.real[column];
     double value = addend_modify(w, real_of(w, type, addend));
     if (type == AMD_MATRIX_f64) return bits_of(sim_sum_f64(w->mode, value, a, b, w->matrix->k));
