@@ -12,11 +12,11 @@ rows() {
     awk -F' *[|] *' '/^\| [a-z0-9_]+ \| (sm_|gfx)/ { print $2, $3, $4, $5 }' "$report" | sort
 }
 
-# Of a part that has a text for sm_89 as well, that for sm_80 is for drivers too old for it, and so is that for sm_75 of one
-# that has a cubin for it: no device here has one.
+# Of a part that has a text for sm_89 or sm_100 as well, that for sm_80 is for drivers too old for it or for the cubins, and so
+# is that for sm_75 of one that has a cubin for it: no device here has one.
 manifests() {
     local newer cubins
-    newer=$(basename -a -s .sm_89.ptx embedded/*/*.sm_89.ptx | tr '\n' ' ')
+    newer=$({ basename -a -s .sm_89.ptx embedded/*/*.sm_89.ptx && basename -a -s .sm_100.ptx embedded/*/*.sm_100.ptx; } | tr '\n' ' ')
     cubins=$(basename -a -s .sm_75.cubin embedded/*/*.sm_75.cubin | tr '\n' ' ')
     cat embedded/*/manifest | awk -v newer=" $newer" -v cubins=" $cubins" '
         / role=linked / {
