@@ -121,8 +121,13 @@ KILN_ENTRY(rope, kiln_rope_args) {
         }
         return;
     }
-    kiln_pairs pairs = {args.frequencies, cosines,    sines,     args.scale, args.source,
-                        inside,           args.pairs, args.step, args.wide};
+#if defined(__HIP__) /* where threads would branch by a source of their own for each pair */
+    const uint32_t source = args.source;
+#else
+    const uint32_t source = inside ? args.source : KILN_TURN_BY_NOTHING;
+    inside = true;
+#endif
+    kiln_pairs pairs = {args.frequencies, cosines, sines, args.scale, source, inside, args.pairs, args.step, args.wide};
     kiln_place place = {{position, 0, 0}, args.pairs, args.pairs};
     KILN_LOOP
     for (uint32_t i = 0; i < KILN_ROPE_HEADS && head < args.heads; i++, head += slots)
