@@ -194,6 +194,10 @@ KILN_API kiln_status kiln_device_count(kiln_backend_id backend, int32_t *out_cou
  * stub, no device. If a GPU or its driver is present but cannot be used, that is an error, and no other backend is
  * tried. To run on the CPU anyway, ask for it.
  *
+ * On CUDA the device is built on its primary context, or on the one in options, which the caller must keep: a host that
+ * resets it (cuDevicePrimaryCtxReset, cudaDeviceReset) or destroys it closes the device first, as the conventions above
+ * say.
+ *
  * Returns KILN_OK; KILN_ERROR_INVALID_ARGUMENT; KILN_ERROR_NO_DRIVER (no driver or no device of the requested kind; the
  * error text lists what was tried); KILN_ERROR_NOT_FOUND (ordinal beyond the last device, no GPU with that id, unknown
  * cpu_level); KILN_ERROR_UNSUPPORTED (a cpu_level above this machine's; take_faults with a runtime that has no event
