@@ -31,16 +31,36 @@ bool ptx_landing_send(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32
     return true;
 }
 
+/* Where a barrier stands among those whose phase ended with something that has not landed, or their count. */
+static uint32_t find_ended(const ptx_block *block, uint64_t barrier) {
+    uint32_t i = 0;
+    while (i < block->to_land_count && block->to_land[i] != barrier)
+        i++;
+    return i;
+}
+
+static void add_ended(ptx_block *block, uint64_t barrier) {
+    if (find_ended(block, barrier) < block->to_land_count) return;
+    if (block->to_land_count == block->to_land_room) {
+        block->to_land_room = block->to_land_room ? block->to_land_room * 2 : 16;
+        block->to_land = realloc(block->to_land, block->to_land_room * sizeof *block->to_land);
+        if (!block->to_land) abort();
+    }
+    block->to_land[block->to_land_count++] = barrier;
+}
+
 void ptx_landing_end_phase(ptx_block *block, uint64_t barrier) {
+    bool any = false;
     for (uint32_t i = 0; i < block->landing_count; i++)
-        if (block->landings[i].barrier == barrier && !block->landings[i].ended) {
-            block->landings[i].ended = true;
-            block->landings_ended++;
-        }
+        if (block->landings[i].barrier == barrier) any = block->landings[i].ended = true;
+    if (any) add_ended(block, barrier);
 }
 
 void ptx_landing_land(ptx_block *block, uint64_t barrier) {
-    for (uint32_t i = 0; block->landings_ended && i < block->landing_count;) {
+    const uint32_t at = find_ended(block, barrier);
+    if (at == block->to_land_count) return;
+    block->to_land[at] = block->to_land[--block->to_land_count];
+    for (uint32_t i = 0; i < block->landing_count;) {
         ptx_landing *landing = &block->landings[i];
         if (landing->barrier != barrier || !landing->ended) {
             i++;
@@ -48,7 +68,6 @@ void ptx_landing_land(ptx_block *block, uint64_t barrier) {
         }
         memcpy(ptx_shared_arrive(block, landing->to, landing->size), landing->bytes, landing->size);
         free(landing->bytes);
-        block->landings_ended--;
         *landing = block->landings[--block->landing_count];
     }
 }
@@ -56,10 +75,11 @@ void ptx_landing_land(ptx_block *block, uint64_t barrier) {
 void ptx_landing_clear(ptx_block *block) {
     while (block->landing_count)
         free(block->landings[--block->landing_count].bytes);
-    block->landings_ended = 0;
+    block->to_land_count = 0;
 }
 
 void ptx_landing_free(ptx_block *block) {
     ptx_landing_clear(block);
     free(block->landings);
+    free(block->to_land);
 }

@@ -141,7 +141,9 @@ struct ptx_block {
     struct ptx_touches *reads; /* of each shadow by each warp, but those of its last reader; NULL: no flags */
     uint32_t flag_count, flag_room;
     struct ptx_landing *landings; /* what is on its way into shared memory: ptx_landing.h */
-    uint32_t landing_count, landing_room, landings_ended;
+    uint32_t landing_count, landing_room;
+    uint64_t *to_land; /* barriers whose phase ended with such, which have not landed yet */
+    uint32_t to_land_count, to_land_room;
     struct ptx_bulk_source *sources; /* that bulk copies read: ptx_bulk.c */
     uint32_t source_count, source_room;
     uint32_t known_count;           /* warps that flags order: the cluster's */
