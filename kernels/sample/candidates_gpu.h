@@ -232,7 +232,7 @@ KILN_INLINE uint32_t take_candidates(const team_row *r, uint32_t bound) {
  * too many. */
 KILN_INLINE uint32_t gather_candidates(const team_row *r, uint32_t count) {
     if (r->team == 1) return count;
-    const uint64_t *counts = team_share(r, count, 0);
+    const uint64_t *counts = team_share(r, count);
     uint64_t all = 0, before = 0;
     KILN_LOOP
     for (uint32_t rank = 0; rank < r->team; rank++) {
@@ -374,7 +374,7 @@ KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uin
     const pool p = {shared->ranks, shared->weights, shared->sums,  shared->kept,
                     shared->sum,   &shared->found,  kiln_thread(), KILN_BLOCK};
     if (r->rank == 0) col = draw(row, &p, filters, bits, count, only_top_p ? all : 0);
-    if (only_top_p && r->team > 1) col = (uint32_t)team_share(r, col, 0)[0];
+    if (only_top_p && r->team > 1) col = (uint32_t)team_share(r, col)[0];
     return col;
 }
 
@@ -390,12 +390,15 @@ KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, m
     divide_groups(&r);
     if (anew(kiln_thread()) == 0) {
         shared->place = r.place;
-        shared->bits = kiln_sample_bits(args, number);
         shared->listed = shared->count = 0;
     }
     shared->counts[kiln_thread()] = 0;
-    uint32_t own = take_groups(&r), greatest = team_greatest(&r, own, send_greatest(&r, own));
-    if (!greatest) return -1;
+    const uint32_t own = take_groups(&r), more = send_greatest(&r, own);
+    team_give(&r, subgroup_greatest(own), more);
+    if (anew(kiln_thread()) == 0) shared->bits = kiln_sample_bits(args, number); /* while others give */
+    const uint32_t greatest = greatest_share(&r, team_take(&r));
+    if (team > 1) kiln_barrier(); /* the bits are seen */
+    if (!uniform(greatest)) return -1;
     kiln_filters filters = kiln_filters_of(&r.row, options, greatest);
     r.place = shared->place;
     r.row.cols = r.place.cols;

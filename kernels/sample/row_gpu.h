@@ -58,11 +58,18 @@ enum {
     SHARES = TEAM_MOST * KILN_SUBGROUPS, /* of a row */
     BINS_LOG2 = 11,                      /* of keys */
     BINS = 1 << BINS_LOG2,
-    AHEAD = 4,                             /* elements or vectors that a thread has in flight */
+    AHEAD = 4,                             /* elements that a thread has in flight, or compares at a time */
     GROUPS = KILN_BLOCK_LOG2 > 9 ? 8 : 16, /* of a thread's vectors */
     RANKS = 512,
     RANKS_PAST = AHEAD << 3, /* that draw reads beyond them */
 };
+
+/* Vectors that a thread has in flight. AMD's compiler runs out of scalar registers with more. */
+#if defined(__HIP__)
+enum { WALKED = 2 };
+#else
+enum { WALKED = 4 };
+#endif
 
 /* Where a row is, and how it is divided. */
 typedef struct row_place {
@@ -234,7 +241,7 @@ KILN_INLINE uint64_t subgroup_before(uint64_t value, uint64_t *all) {
 KILN_INLINE uint64_t sum_before(exchange *shared, uint64_t value, uint64_t *all) {
     uint64_t sum, before = subgroup_before(value, &sum);
     kiln_barrier(); /* the last values have been read by all */
-    if (lane() == 0) shared->subgroups[subgroup()] = sum;
+    if (anew(lane()) == 0) shared->subgroups[subgroup()] = sum;
     kiln_barrier();
     *all = 0;
     KILN_LOOP
@@ -271,22 +278,32 @@ KILN_INLINE uint32_t find_share(exchange *shared, const uint64_t *values, uint32
     return shared->found;
 }
 
-/* Gives all blocks of the team a value of each subgroup. Returns them, which stay until the next call but one. What the
- * block wrote to its own memory before is seen by all its threads. more: bytes that each block is sent besides. */
-KILN_INLINE const uint64_t *team_share(const team_row *r, uint64_t value, uint32_t more) {
+/* Gives all blocks of the team a value of each subgroup. more: bytes that each block is sent besides. */
+KILN_INLINE void team_give(const team_row *r, uint64_t value, uint32_t more) {
     uint32_t share = own_share(r), turn = r->turn[0]++;
     uint64_t *shares = r->shared->shares[turn % 2];
-    if (r->team == 1) {
-        if (lane() == 0) shares[share] = value;
-        kiln_barrier();
-        return shares;
-    }
+    if (r->team == 1 && anew(lane()) == 0) shares[share] = value;
+    if (r->team == 1) return;
     kiln_barrier(); /* what others will send over has been read */
     if (lane() < r->team) KILN_TEAM_SEND(&shares[share], lane(), &r->meeting->shared[turn % 2], value);
     if (kiln_thread() == 0)
         KILN_TEAM_EXPECT(&r->meeting->shared[turn % 2], r->team * KILN_SUBGROUPS * (uint32_t)sizeof *shares + more);
-    KILN_TEAM_WAIT(&r->meeting->shared[turn % 2], turn / 2 % 2);
-    return shares;
+}
+
+/* What has just been given, by all blocks: it stays until the next is given but one. What the block wrote to its own
+ * memory before it gave is seen by all its threads. */
+KILN_INLINE const uint64_t *team_take(const team_row *r) {
+    uint32_t turn = r->turn[0] - 1;
+    if (r->team == 1)
+        kiln_barrier();
+    else
+        KILN_TEAM_WAIT(&r->meeting->shared[turn % 2], turn / 2 % 2);
+    return r->shared->shares[turn % 2];
+}
+
+KILN_INLINE const uint64_t *team_share(const team_row *r, uint64_t value) {
+    team_give(r, value, 0);
+    return team_take(r);
 }
 
 /* Gives all blocks of the team three values of the thread that is `mine`. Returns them, which stay until the next call
@@ -320,10 +337,10 @@ KILN_INLINE uint32_t subgroup_greatest(uint32_t value) {
     return value;
 }
 
-/* The greatest of the values of the team's threads. */
-KILN_INLINE uint32_t team_greatest(const team_row *r, uint32_t value, uint32_t more) {
-    const uint64_t *shares = team_share(r, subgroup_greatest(value), more);
+/* The greatest of the shares. */
+KILN_INLINE uint32_t greatest_share(const team_row *r, const uint64_t *shares) {
     bool alone = r->team == 1; /* so few are read by each thread */
+    uint32_t value = 0;
     KILN_LOOP
     for (uint32_t i = alone ? 0 : lane(); i < r->team * KILN_SUBGROUPS; i += alone ? 1 : KILN_SUBGROUP)
         value = shares[i] > value ? (uint32_t)shares[i] : value;
@@ -349,7 +366,7 @@ KILN_INLINE uint64_t sum_shares(const team_row *r, const uint64_t *shares, uint3
 
 /* The sum of the values of the team's threads. */
 KILN_INLINE uint64_t team_sum(const team_row *r, uint64_t value) {
-    return sum_shares(r, team_share(r, subgroup_sum(value), 0), r->team * KILN_SUBGROUPS);
+    return sum_shares(r, team_share(r, subgroup_sum(value)), r->team * KILN_SUBGROUPS);
 }
 
 /* ---- Passes over the row ---- */
@@ -412,32 +429,60 @@ KILN_INLINE row_walk walk_of(const team_row *r) {
     return walk;
 }
 
-/* The measure of the share of the thread's subgroup. The next vector is asked for before one is used. */
-KILN_INLINE uint64_t sum_share(const team_row *r, const row_measure *m) {
-    const row_walk walk = walk_of(r);
-    uint64_t sum = 0;
-    kiln_vector next = {{0}};
-    if (walk.first < walk.last) next = vector_at(r, walk.first);
-    KILN_LOOP
-    for (uint32_t vector = walk.first; vector < walk.last; vector += KILN_SUBGROUP) {
-        uint32_t col = vector_col(r, vector);
-        float values[KILN_VECTOR];
-        units some = {0, 0};
-        kiln_vector_values(values, next);
-        next = vector_at(r, lesser(vector + KILN_SUBGROUP, walk.last - 1));
+/* Vectors of a thread, in flight together. */
+typedef struct walked {
+    kiln_vector vectors[WALKED];
+} walked;
+
+/* Loads the thread's vectors from one that it has on; the last again where there are no more. */
+KILN_INLINE walked walk_load(const team_row *r, uint32_t vector, uint32_t last) {
+    walked w;
+    KILN_UNROLL
+    for (uint32_t k = 0; k < WALKED; k++)
+        w.vectors[k] = vector_at(r, lesser(vector + k * KILN_SUBGROUP, last - 1));
+    return w;
+}
+
+/* The first of the vectors; the others move up. */
+KILN_INLINE kiln_vector walk_next(walked *w) {
+    const kiln_vector next = w->vectors[0];
+    KILN_UNROLL
+    for (uint32_t k = 0; k + 1 < WALKED; k++)
+        w->vectors[k] = w->vectors[k + 1];
+    return next;
+}
+
+/* The measure of a vector's elements, of which the first has this column. */
+KILN_INLINE uint64_t sum_vector(const row_measure *m, kiln_vector vector, uint32_t col) {
+    float values[KILN_VECTOR];
+    units some = {0, 0};
+    kiln_vector_values(values, vector);
+    if (!m->whole) {
         KILN_UNROLL
         for (uint32_t i = 0; i < KILN_VECTOR; i++) {
-            bool chosen = m->whole || is_chosen(m, values[i], col + i);
+            bool chosen = is_chosen(m, values[i], col + i);
             some.low += chosen ? 1 : 0;
             values[i] = chosen ? values[i] : -KILN_INFINITY;
         }
-        if (!m->counts) {
-            some.low = 0;
-            KILN_UNROLL
-            for (uint32_t i = 0; i < KILN_VECTOR; i++)
-                units_add(&some, &m->row, values[i]);
-        }
-        sum += units_sum(some);
+    }
+    if (m->counts) return some.low;
+    some.low = 0;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        units_add(&some, &m->row, values[i]);
+    return units_sum(some);
+}
+
+/* The measure of the share of the thread's subgroup. */
+KILN_INLINE uint64_t sum_share(const team_row *r, const row_measure *m) {
+    const row_walk walk = walk_of(r);
+    uint64_t sum = 0;
+    KILN_LOOP
+    for (uint32_t vector = walk.first; vector < walk.last;) {
+        walked w = walk_load(r, vector, walk.last);
+        KILN_LOOP
+        for (uint32_t k = 0; k < WALKED && vector < walk.last; k++, vector += KILN_SUBGROUP)
+            sum += sum_vector(m, walk_next(&w), vector_col(r, vector));
     }
     if (r->single < r->place.cols) {
         float value = value_at(r, r->single);
@@ -534,7 +579,7 @@ KILN_INLINE void bin_vector(exchange *shared, const row_measure *m, row_bins bin
     }
 }
 
-/* Measures the share of the thread's subgroup in bins. */
+/* Measures the share of the thread's subgroup in bins. The next vector is asked for before one is used. */
 KILN_INLINE void bin_share(const team_row *r, const row_measure *m, row_bins bins) {
     const row_walk walk = walk_of(r);
     kiln_vector next = {{0}};
@@ -623,7 +668,7 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
         for (uint32_t i = 0; i < each; i++)
             sum += bin_sum(r, first + i);
         uint64_t before = subgroup_before(sum, &part);
-        const uint64_t *shares = team_share(r, part, 0);
+        const uint64_t *shares = team_share(r, part);
         before += sum_shares(r, shares, own_share(r));
         uint64_t all = sum_shares(r, shares, r->team * KILN_SUBGROUPS);
         if (bins.shift == BY_EXPONENT) {

@@ -1,6 +1,13 @@
 /* sample for sm_90a: sample_gpu.c, whose kernel may begin before the preceding kernel has ended, and sample_cluster for
  * a few long rows, each of which a cluster of eight blocks shares: so 64 rows take all multiprocessors instead of half
- * of them with a block each. Not measured. */
+ * of them with a block each.
+ *
+ * Measured (H100 80GB HBM3, driver 580.159.04, 2026-11-26; bf16, [64, 128256], normal logits; graphs, cold): 16.9 us
+ * with temperature 0, 20.7 with top_k 50 and top_p 0.9, 34.9 without filters, 144 with top_p 0.9 alone; reading the
+ * rows takes 5.6. Without filters the sum of all weights took twice the rest: a thread had one vector ahead of it in
+ * flight, from L2, and asked of each element of a whole row whether it is chosen: 10 of 31 instructions. Since then
+ * four vectors are in flight and whole rows are summed without asking, and the random bits are made while blocks tell
+ * each other their greatest. Predicted, not measured: 31 us without filters. */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/arch/sm90a_send.h"
