@@ -292,7 +292,8 @@ static void test_wait_without_signal(void **state) {
     (void)state;
     world w;
     world_make(&w, &pairs[4]);
-    overwrite(instruction(&w, "s_barrier_signal", 0), NOP_9);
+    /* The first in the code is not the first that this launch comes to. */
+    overwrite(instruction(&w, "s_barrier_signal", 1), NOP_9);
     expect(&w, SIM_FAULT_BARRIER, "s_barrier_wait");
 }
 
@@ -337,15 +338,16 @@ static void test_lds_write_not_awaited(void **state) {
     (void)state;
     world w;
     world_make(&w, &pairs[0]);
-    /* The wait in front of the first barrier that awaits a write and no read. */
+    /* The wait in front of the second barrier that awaits a write and no read: this launch does not come to the first.
+     */
     amd_program *program = world_load(&w);
-    unsigned nth = 0;
+    unsigned nth = 0, barriers = 0;
     bool written = false, found = false;
     for (uint32_t i = 0; i + 1 < program->op_count && !found; i++) {
         const char *text = program->ops[i].text;
         const bool waits = !strncmp(text, "s_waitcnt lgkmcnt(0)", 20);
         if (!strncmp(text, "ds_", 3)) written = !strncmp(text, "ds_write", 8);
-        found = waits && written && strcmp(program->ops[i + 1].text, "s_barrier") == 0;
+        found = waits && written && strcmp(program->ops[i + 1].text, "s_barrier") == 0 && ++barriers == 2;
         nth += waits && !found;
     }
     amd_program_free(program);
