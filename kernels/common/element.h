@@ -81,17 +81,4 @@ KILN_INLINE void kiln_vector_store(kiln_element *target, kiln_vector vector) {
     *(kiln_vector *)target = vector;
 }
 
-/* Copies the first count elements of a vector, at most KILN_VECTOR, one by one; slot is shared memory. */
-KILN_INLINE void kiln_vector_gather(kiln_vector *slot, const kiln_element *source, uint32_t count, kiln_element fill) {
-    KILN_LOOP
-    for (uint32_t i = 0; i < KILN_VECTOR; i++)
-        ((kiln_element *)slot)[i] = i < count ? source[i] : fill;
-}
-
-KILN_INLINE void kiln_vector_scatter(kiln_element *target, const kiln_vector *slot, uint32_t count) {
-    KILN_LOOP
-    for (uint32_t i = 0; i < KILN_VECTOR && i < count; i++)
-        target[i] = ((const kiln_element *)slot)[i];
-}
-
 #endif
