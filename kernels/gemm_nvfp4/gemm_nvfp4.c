@@ -49,7 +49,7 @@ static factor resolved(factor f) {
     if (!f.scale_rows) f.scale_rows = swizzled ? round_up(f.rows, KILN__NVFP4_TILE_ROWS) : f.rows;
     if (!f.scale_cols) f.scale_cols = swizzled ? round_up(blocks, KILN__NVFP4_TILE_COLS) : blocks;
     if (!f.globals) f.globals = 1;
-    if (!f.stride && f.scale_cols <= INT32_MAX) f.stride = KILN__NVFP4_BLOCK_BYTES * f.scale_cols;
+    if (!f.stride && f.scale_cols >= 0 && f.scale_cols <= INT32_MAX) f.stride = KILN__NVFP4_BLOCK_BYTES * f.scale_cols;
     return f;
 }
 
