@@ -239,6 +239,15 @@ def row_cases(dtype, rows, cols):
 
     yield case("kv_store", stored, lambda kc, vc, k, v: kiln.ops.kv_store(kc, vc, k, v, slots), lambda kc, vc, k, v: k[torch.argsort(slots.long())],
                None, 4 * e * all_of, index=0)
+    if cols % 128 == 0:
+
+        def turned_and_stored():
+            return [rand(rows, cols // 128, 128, dtype=dtype) for _ in range(6)]
+
+        yield case("rope_kv_store", turned_and_stored,
+                   lambda out, kc, vc, q, k, v: kiln.ops.rope_kv_store(kc, vc, q, k, v, slots, positions=positions, cosines=cosines,
+                                                                       sines=sines, layout="half", query_out=out),
+                   lambda out, kc, vc, q, k, v: rotated(q, None).view(q.shape), None, 6 * e * all_of, index=0)
 
 
 def quantise_cases(dtype, rows, cols):

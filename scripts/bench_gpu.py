@@ -29,8 +29,8 @@ OTHERS = ("amax", "causal_conv1d", "engram_gate", "engram_hash", "gemm_fp8", "ge
           "dequantize_w4a16", "gemm_nvfp4", "gemm_w4a16", "kv_store", "kv_compact", "kv_copy_blocks", "merge_attention_states",
           "mha_fp8_fwd", "mha_int8_x_fp8_fwd", "mha_nvfp4_fwd", "mha_paged", "mha_quantize",
           "mha_quantize_nvfp4", "quantize_embedding", "quantize_fp8", "quantize_int8", "quantize_nvfp4",
-          "rmsnorm_fp8", "rmsnorm_int8", "rmsnorm_nvfp4", "sample", "silu_mul_fp8", "silu_mul_int8", "silu_mul_nvfp4",
-          "softmax_update", "top_k", "tree_accept", "tree_verify_sampled", "vector_search")
+          "rmsnorm_fp8", "rmsnorm_int8", "rmsnorm_nvfp4", "rope_kv_store", "sample", "silu_mul_fp8", "silu_mul_int8",
+          "silu_mul_nvfp4", "softmax_update", "top_k", "tree_accept", "tree_verify_sampled", "vector_search")
 
 GEMM = [dict(m=m, n=n, k=k) for m, n, k in ((1, 8192, 8192), (8, 8192, 8192), (1024, 1024, 1024), (4096, 4096, 4096),
                                             (8192, 8192, 8192))]

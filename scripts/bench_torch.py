@@ -151,7 +151,7 @@ LACKING = ("amax", "causal_conv1d", "dequantize_fp8", "dequantize_int8", "dequan
            "merge_attention_states", "mha_fp8_fwd",
            "mha_int8_x_fp8_fwd", "mha_nvfp4_fwd", "mha_paged", "mha_quantize",
            "mha_quantize_nvfp4", "quantize_embedding", "quantize_fp8", "quantize_int8", "quantize_nvfp4",
-           "rmsnorm_fp8", "rmsnorm_int8", "rmsnorm_nvfp4", "rope3d", "sample", "silu_mul_fp8", "silu_mul_int8",
+           "rmsnorm_fp8", "rmsnorm_int8", "rmsnorm_nvfp4", "rope3d", "rope_kv_store", "sample", "silu_mul_fp8", "silu_mul_int8",
            "silu_mul_nvfp4", "softmax_update", "tree_accept", "tree_verify_sampled", "vector_search")
 FUSED = {"mul_add", "silu_mul", "add_gelu", "softmax", "rmsnorm", "add_rmsnorm", "rope",
          "log_softmax"}  # worth torch.compile

@@ -1,8 +1,10 @@
-/* What the host sides of rope and rope3d share: a tensor of heads with two strides, and the threads for a head. */
+/* What the host sides of rope, rope3d and rope_kv_store share: a tensor of heads with two strides, tables of cosines
+ * and sines, and the threads for a head. */
 #ifndef KILN_KERNELS_COMMON_ROTATE_HOST_H
 #define KILN_KERNELS_COMMON_ROTATE_HOST_H
 
 #include "kernels/common/host.h"
+#include "kernels/common/turn_source.h"
 
 /* A tensor [tokens, heads, 2 * pairs]. */
 typedef struct kiln__rotated {
@@ -43,6 +45,34 @@ static inline uint32_t kiln__rotated_wide(const kiln__rotated *y, const kiln__ro
     return kiln__rows_wide((uintptr_t)y->data | (uintptr_t)x->data, tokens, y->stride | x->stride, size_log2) &
            kiln__rows_wide(0, heads, y->head_stride | x->head_stride, size_log2) &
            kiln__rows_wide(0, 2, pairs, size_log2);
+}
+
+/* The tables of cosines and sines of a call, where it has them. */
+typedef struct kiln__turn_table {
+    const void *cosines, *sines;
+    int64_t rows, pairs;
+    unsigned size_log2; /* of an element, in bytes */
+} kiln__turn_table;
+
+/* Checks them, and resolves their stride where that is 0. */
+static inline kiln_status kiln__turn_table_check(const char *name, const kiln__turn_table *table, int64_t *stride) {
+    KILN__TRY(kiln__size_check(name, "table_rows", table->rows, INT64_MAX >> 8));
+    KILN__REQUIRE(table->cosines && table->sines, "%s: %s is NULL: give frequencies, or cosines and sines", name,
+                  table->cosines ? "sines"
+                  : table->sines ? "cosines"
+                                 : "frequencies");
+    if (!*stride) *stride = table->pairs;
+    KILN__REQUIRE(*stride >= table->pairs, "%s: table_stride is %lld: must be 0 or at least the %lld pairs", name,
+                  (long long)*stride, (long long)table->pairs);
+    int64_t rows = table->rows ? table->rows : 1;
+    KILN__TRY(kiln__tensor_check(name, "cosines", table->cosines, rows, table->pairs, *stride, table->size_log2));
+    return kiln__tensor_check(name, "sines", table->sines, rows, table->pairs, *stride, table->size_log2);
+}
+
+/* Whether their rows, if there are any, are 16-byte aligned. */
+static inline uint32_t kiln__turn_table_wide(const kiln__turn_table *table, int64_t stride) {
+    uint32_t wide = kiln__rows_wide((uintptr_t)table->cosines | (uintptr_t)table->sines, 2, stride, table->size_log2);
+    return wide ? KILN_ROTATE_WIDE_TABLES : 0;
 }
 
 /* How many threads, as a logarithm, share a head: one for each vector of pairs, up to a block. */

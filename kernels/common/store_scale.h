@@ -1,10 +1,10 @@
-/* The factor by which kv_store multiplies elements before they become codes, one source for all backends: IEEE
- * division, so that all of them have the same bits. The includer (device.h, cpu.h) defines KILN_INLINE. */
-#ifndef KILN_KERNELS_KV_STORE_SCALE_H
-#define KILN_KERNELS_KV_STORE_SCALE_H
+/* The factor by which kv_store and rope_kv_store multiply elements before they become codes, one source for all
+ * backends: IEEE division, so that all of them have the same bits. The includer (device.h, cpu.h) defines KILN_INLINE.
+ */
+#ifndef KILN_KERNELS_COMMON_STORE_SCALE_H
+#define KILN_KERNELS_COMMON_STORE_SCALE_H
 
 #include "kernels/common/float8.h"
-#include "kernels/kv_store/kv_store_args.h"
 
 /* 1 / the scale of a head. A scale that is not a positive normal number counts as 1. */
 KILN_INLINE float kiln_store_factor(const float *scales, uint64_t head) {

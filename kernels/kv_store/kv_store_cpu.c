@@ -2,10 +2,10 @@
  *
  * Floor: one read and one write of both tensors at memory bandwidth, of a byte per element where they become codes.
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store --device cpu */
-#include "kernels/common/cpu.h"
+#include "kernels/common/store_codes_cpu.h"
 
 #include "kernels/common/index.h"
-#include "kernels/kv_store/store_scale.h"
+#include "kernels/kv_store/kv_store_args.h"
 
 KILN_OUTLINED void kv_store(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* a copy, which no store can change */
@@ -25,19 +25,9 @@ KILN_OUTLINED void kv_store(const void *arguments, const kiln_cpu_span *span, ki
 }
 KILN_CPU_KERNEL(kv_store)
 
-/* The codes of count elements. */
-KILN_INLINE void encode(uint8_t *codes, const void *source, size_t count, float factor, kiln_cpu_dtype dtype) {
-    float tile[KILN_TILE];
-    for (size_t done = 0; done < count; done += KILN_TILE) {
-        size_t some = kiln_min(count - done, KILN_TILE);
-        const float *values = kiln_tile_load(tile, kiln_at(source, done, dtype), some, dtype);
-        for (size_t i = 0; i < some; i++)
-            codes[done + i] = kiln_e4m3_of(values[i] * factor);
-    }
-}
-
 KILN_OUTLINED void kv_store_e4m3(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_kv_store_args args = *(const kiln_kv_store_args *)arguments; /* a copy, which no store can change */
+    float tile[KILN_TILE];
     for (uint64_t block = span->begin; block < span->end; block++)
         for (kiln_cpu_work work = kiln_work_of(&args.shape, span, block); work.row < work.row_end; work.row++) {
             uint64_t token = work.row / args.heads, head = work.row % args.heads;
@@ -45,12 +35,12 @@ KILN_OUTLINED void kv_store_e4m3(const void *arguments, const kiln_cpu_span *spa
             uint64_t col = head * (uint64_t)args.shape.cols + work.col;
             size_t count = work.col_end - work.col;
             if (slot >= (uint64_t)args.capacity) continue;
-            encode((uint8_t *)args.key_cache + slot * (uint64_t)args.key_cache_stride + col,
-                   kiln_at(args.key, token * (uint64_t)args.key_stride + col, dtype), count,
-                   kiln_store_factor(args.k_scale, head), dtype);
-            encode((uint8_t *)args.value_cache + slot * (uint64_t)args.value_cache_stride + col,
-                   kiln_at(args.value, token * (uint64_t)args.value_stride + col, dtype), count,
-                   kiln_store_factor(args.v_scale, head), dtype);
+            kiln_store_codes(tile, (uint8_t *)args.key_cache + slot * (uint64_t)args.key_cache_stride + col,
+                             kiln_at(args.key, token * (uint64_t)args.key_stride + col, dtype), count,
+                             kiln_store_factor(args.k_scale, head), dtype);
+            kiln_store_codes(tile, (uint8_t *)args.value_cache + slot * (uint64_t)args.value_cache_stride + col,
+                             kiln_at(args.value, token * (uint64_t)args.value_stride + col, dtype), count,
+                             kiln_store_factor(args.v_scale, head), dtype);
         }
 }
 KILN_CPU_KERNEL(kv_store_e4m3)

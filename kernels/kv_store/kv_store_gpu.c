@@ -12,11 +12,9 @@
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store */
 #include "kernels/common/span.h"
 
-#include "kernels/common/code_words.h"
-#include "kernels/common/e4m3_eight.h"
 #include "kernels/common/index.h"
-#include "kernels/common/values.h"
-#include "kernels/kv_store/store_scale.h"
+#include "kernels/common/store_codes_gpu.h"
+#include "kernels/kv_store/kv_store_args.h"
 
 enum { AHEAD = 2 }; /* vectors of each tensor that a thread has in flight */
 
@@ -62,31 +60,6 @@ KILN_ENTRY(kv_store, kiln_kv_store_args) {
     }
 }
 
-/* As many codes as a vector has elements. */
-typedef struct codes {
-    uint32_t words[KILN_QUADS];
-} __attribute__((aligned(KILN_VECTOR))) codes;
-
-KILN_INLINE codes codes_of(kiln_vector elements, float factor) {
-    float products[8] = {0.0f};
-    codes result;
-    kiln_vector_values(products, elements);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR; i++)
-        products[i] *= factor;
-#if KILN_E4M3_INSTRUCTION
-    KILN_UNROLL
-    for (int quad = 0; quad < KILN_QUADS; quad++)
-        result.words[quad] = kiln_e4m3_word(products + 4 * quad);
-#else
-    kiln_eight_bytes bytes = kiln_e4m3_eight_of(products, KILN_E4M3_GREATEST);
-    KILN_UNROLL
-    for (int quad = 0; quad < KILN_QUADS; quad++)
-        result.words[quad] = bytes.words[quad];
-#endif
-    return result;
-}
-
 KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
@@ -112,8 +85,8 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
         KILN_LOOP
         for (uint32_t i = 0, vector = begin; i < 2 * AHEAD && vector < s.whole; i++) {
             bool is_value = i % 2 != 0;
-            codes result = codes_of(is_value ? t.values[0] : t.keys[0], is_value ? value_factor : key_factor);
-            *(codes *)((is_value ? values : keys) + vector * KILN_VECTOR) = result;
+            kiln_store_codes((is_value ? values : keys) + vector * KILN_VECTOR, is_value ? t.values[0] : t.keys[0],
+                             is_value ? value_factor : key_factor);
             if (is_value) {
                 t.keys[0] = t.keys[1];
                 t.values[0] = t.values[1];

@@ -10,27 +10,6 @@ enum {
 #include "kernels/rope/rope.def"
 };
 
-/* Checks the table of cosines and sines, and resolves its stride where that is 0. */
-static kiln_status table_check(const char *name, const kiln_rope_params *params, unsigned size_log2, int64_t *stride) {
-    KILN__TRY(kiln__size_check(name, "table_rows", params->table_rows, INT64_MAX >> 8));
-    KILN__REQUIRE(params->cosines && params->sines, "%s: %s is NULL: give frequencies, or cosines and sines", name,
-                  params->cosines ? "sines"
-                  : params->sines ? "cosines"
-                                  : "frequencies");
-    if (!*stride) *stride = params->pairs;
-    KILN__REQUIRE(*stride >= params->pairs, "%s: table_stride is %lld: must be 0 or at least the %lld pairs", name,
-                  (long long)*stride, (long long)params->pairs);
-    int64_t rows = params->table_rows ? params->table_rows : 1;
-    KILN__TRY(kiln__tensor_check(name, "cosines", params->cosines, rows, params->pairs, *stride, size_log2));
-    return kiln__tensor_check(name, "sines", params->sines, rows, params->pairs, *stride, size_log2);
-}
-
-/* Whether the rows of the tables, if there are any, are 16-byte aligned. */
-static uint32_t tables_wide(const kiln_rope_params *params, unsigned size_log2, int64_t stride) {
-    uint32_t wide = kiln__rows_wide((uintptr_t)params->cosines | (uintptr_t)params->sines, 2, stride, size_log2);
-    return wide ? KILN_ROTATE_WIDE_TABLES : 0;
-}
-
 /* Whether a GPU's threads take a pair each, rather than vectors of them: where there are so few that the time is that
  * of one thread after another computing its pairs' directions. An H100 took 5.3 us for one token of 40 heads of 64
  * pairs by vectors, of which some 2 are the launch, and 3.4 by pairs (driver 580.159.04, 2026-11-26, by ncu). */
@@ -80,15 +59,16 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
         KILN__TRY(kiln__tensor_check(name, "positions", params->positions, 1, tokens, tokens, positions_64 ? 3 : 2));
     if (params->frequencies)
         KILN__TRY(kiln__tensor_check(name, "frequencies", params->frequencies, 1, pairs, pairs, 3));
+    const kiln__turn_table table = {params->cosines, params->sines, params->table_rows, pairs, is_f32 ? 2 : size_log2};
     if (!params->frequencies || params->cosines || params->sines)
-        KILN__TRY(table_check(name, params, is_f32 ? 2 : size_log2, &table_stride));
+        KILN__TRY(kiln__turn_table_check(name, &table, &table_stride));
     KILN__TRY(kiln__rotated_in_place_check(name, &y, &x));
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_rope, part, &kiln__bundle_rope, &module));
     unsigned lanes_log2 = kiln__rotate_lanes_log2(pairs, size_log2);
-    uint32_t wide = kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2) |
-                    tables_wide(params, is_f32 ? 2 : size_log2, table_stride);
+    uint32_t wide =
+        kiln__rotated_wide(&y, &x, tokens, heads, pairs, size_log2) | kiln__turn_table_wide(&table, table_stride);
     if (by_pairs(module, params)) {
         lanes_log2 = kiln__rotate_lanes_log2(pairs, 4); /* as for elements of 16 bytes */
         wide &= ~(uint32_t)KILN_ROTATE_WIDE_HEADS;

@@ -141,6 +141,25 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
                                                                     .cols = COLS,               \
                                                                     .capacity = count / COLS}); \
     }
+#define ROPE_KV_STORE(part) /* as many heads of keys and values as of queries, which are rotated in place */  \
+    static kiln_status rope_kv_store_##part(kiln_stream *stream, const tensors *t, int64_t count) {           \
+        return kiln_rope_kv_store_##part(stream, &(kiln_rope_kv_store_params){.query_out = t->a,              \
+                                                                              .key_cache = t->y,              \
+                                                                              .value_cache = t->sum,          \
+                                                                              .query = t->a,                  \
+                                                                              .key = t->b,                    \
+                                                                              .value = t->c,                  \
+                                                                              .slot_mapping = t->numbers,     \
+                                                                              .positions = t->numbers,        \
+                                                                              .frequencies = t->frequencies,  \
+                                                                              .tokens = count / COLS,         \
+                                                                              .heads = COLS / (2 * PAIRS),    \
+                                                                              .kv_heads = COLS / (2 * PAIRS), \
+                                                                              .head_dim = 2 * PAIRS,          \
+                                                                              .pairs = PAIRS,                 \
+                                                                              .capacity = count / COLS,       \
+                                                                              .layout = KILN_ROPE_HALF});     \
+    }
 #define KV_COPY_BLOCKS(part)                                                                               \
     static kiln_status kv_copy_blocks_##part(kiln_stream *stream, const tensors *t, int64_t count) {       \
         return kiln_kv_copy_blocks_##part(stream, &(kiln_kv_copy_blocks_params){.key_cache = t->y,         \
@@ -550,6 +569,7 @@ typedef kiln_status (*operation)(kiln_stream *stream, const tensors *t, int64_t 
     ROPE(part, half, KILN_ROPE_HALF)                               \
     ROPE3D(part)                                                   \
     EMBEDDING(part)                                                \
+    ROPE_KV_STORE(part)                                            \
     KV_STORE(part)                                                 \
     KV_COMPACT(part)                                               \
     KV_COPY_BLOCKS(part)                                           \
@@ -628,6 +648,7 @@ typedef struct bench_case {
         {"rope interleaved " #part, rope_interleaved_##part, size, 2, false},                                         \
         {"rope half " #part, rope_half_##part, size, 2, false}, {"rope3d " #part, rope3d_##part, size, 2, false},     \
         {"embedding " #part, embedding_##part, size, 2, false}, {"kv_store " #part, kv_store_##part, size, 4, false}, \
+        {"rope_kv_store " #part, rope_kv_store_##part, size, 6, false},                                               \
         {"kv_compact " #part, kv_compact_##part, size, 2, false},                                                     \
         {"kv_copy_blocks " #part, kv_copy_blocks_##part, size, 2, false},                                             \
         {"mha 1 query " #part, mha_##part, size, 2, true},                                                            \

@@ -204,6 +204,10 @@ static void __attribute__((noinline)) run_launch(long count) {
          .frequencies = bench.frequencies, .tokens = 4, .heads = 8, .pairs = 64)                                       \
     CALL(kv_store, kv_store, .key_cache = bench.tensor, .value_cache = bench.other, .key = bench.tensor,               \
          .value = bench.other, .slot_mapping = bench.numbers, .tokens = 4, .cols = 1024, .capacity = 65536)            \
+    CALL(rope_kv_store, rope_kv_store, .query_out = bench.tensor, .key_cache = bench.tensor,                           \
+         .value_cache = bench.other, .query = bench.tensor, .key = bench.other, .value = bench.other,                  \
+         .slot_mapping = bench.numbers, .positions = bench.numbers, .frequencies = bench.frequencies, .tokens = 4,     \
+         .heads = 8, .kv_heads = 8, .head_dim = 128, .pairs = 64, .capacity = 4096)                                    \
     CALL(rope3d, rope3d, .y = bench.tensor, .x = bench.tensor, .grids = bench.numbers + 1,                             \
          .frequencies = bench.frequencies, .batch = 1, .tokens = 4, .heads = 8, .pairs = 64)                           \
     CALL(kv_compact, kv_compact, .key_cache = bench.tensor, .value_cache = bench.other, .slot_mapping = bench.numbers, \

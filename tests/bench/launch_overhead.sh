@@ -48,7 +48,7 @@ operators="mul_add add softmax silu_mul silu_mul_packed silu_mul_long add_gelu a
     dequantize_w4a16 rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4 silu_mul_fp8 silu_mul_int8 silu_mul_nvfp4"
 # These have twenty parameters to check, and no limit.
 others="causal_conv1d engram_gate mha mha_fp8_fwd mha_int8_x_fp8_fwd mha_nvfp4_fwd mha_paged mha_quantize \
-    mha_quantize_nvfp4 gemm gemm_tiles gemm_fp8 gemm_int8 gemm_nvfp4 gemm_w4a16"
+    mha_quantize_nvfp4 gemm gemm_tiles gemm_fp8 gemm_int8 gemm_nvfp4 gemm_w4a16 rope_kv_store"
 
 # The launch and each operator on so many devices in turn, above a direct launch.
 rows() { # DEVICES DIRECT-INSTRUCTIONS WHERE

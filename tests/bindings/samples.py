@@ -74,6 +74,8 @@ def samples(seed=None):
         "rmsnorm_nvfp4": ((real(4, 32),), {"residual": real(4, 32), "scale_rows": 4, "scale_cols": 2}),
         "rope": ((q,), {"frequencies": frequencies}),
         "rope3d": ((q, integers([1, 2, 2])), {"frequencies": frequencies}),
+        "rope_kv_store": ((real(6, 2, 8), real(6, 2, 8), real(2, 4, 8), real(2, 2, 8), real(2, 2, 8), integers(5, 0)), {
+            "frequencies": frequencies, "layout": "half"}),
         "sample": ((real(2, 8),), {"temperature": 0.7, "seed": 3, "top_k": 4}),
         "silu_mul": ((x,), {"up": y}),
         "silu_mul_fp8": ((x,), {"up": y}),

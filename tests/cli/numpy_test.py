@@ -278,6 +278,15 @@ PAIRS = 32
 FREQUENCIES = (10000.0 ** (-np.arange(PAIRS) / PAIRS) / (2 * math.pi) * 2.0**64).astype(np.int64)
 CASES.append(("embedding", {"table": (50, 129), "ids": ids(7, 50).astype(np.int64)}, {},
               lambda table, ids: table[ids.astype(int)]))
+
+
+def turned_and_stored(key_cache, value_cache, query, key, value, slots, positions, frequencies):
+    """Six elements of each head stay."""
+    angles = angle(positions[:, None], frequencies)
+    query, key = (np.concatenate((turned(x[..., :2 * PAIRS], angles), x[..., 2 * PAIRS:]), -1) for x in (query, key))
+    return {"query_out": query, **stored(key_cache, value_cache, key, value, slots)}
+
+
 for wide in (np.int32, np.int64):
     CASES.append(("kv_store", {"key_cache": (9, 129), "value_cache": (9, 129), "key": (5, 129), "value": (5, 129),
                                "slot_mapping": np.array((8, -1, 0, 9, 3), wide)}, {}, stored))
@@ -291,6 +300,11 @@ for wide in (np.int32, np.int64):
     CASES.append(("rope", {"x": (5, 3, 2 * PAIRS), "positions": np.array((0, 1, 7, 100, 4000), wide),
                            "frequencies": FREQUENCIES}, {},
                   lambda x, positions, frequencies: turned(x, angle(positions[:, None], frequencies))))
+    CASES.append(("rope_kv_store", {"key_cache": (9, 2, 70), "value_cache": (9, 2, 70), "query": (5, 3, 70),
+                                    "key": (5, 2, 70), "value": (5, 2, 70),
+                                    "slot_mapping": np.array((8, -1, 0, 9, 3), wide),
+                                    "positions": np.array((0, 1, 7, 100, 4000), np.int64),
+                                    "frequencies": FREQUENCIES}, {}, turned_and_stored))
 CASES.append(("mha_paged", {"q": (2, 3, 40), "k_cache": (6, 16, 3, 40), "v_cache": (6, 16, 3, 40),
                             "block_table": np.array(((4, 1, 0), (5, 2, 3)), np.int32),
                             "seqlens_k": np.array((20, 33), np.int32)}, {}, lambda *inputs: {"out": paged(*inputs)}))
@@ -634,8 +648,8 @@ def differs(operator, inputs, found, expected, part):
         scale = scale + np.abs(inputs[0] * inputs[1])
     if operator in ("add", "add_rmsnorm"):
         scale = scale + np.abs(inputs[0])
-    if operator in ("rope", "rope3d"):
-        scale = scale + np.abs(inputs[0]).max()
+    if operator in ("rope", "rope3d", "rope_kv_store"):
+        scale = scale + max(np.abs(x).max() for x in inputs[:5] if x.dtype.kind == "f")
     if operator in ("mha", "mha_paged"):  # scores of some 50 lose as many parts in 2^24
         scale = scale + 5 * np.abs(inputs[2]).max()
     if operator in ("mha_fp8_fwd", "mha_int8_x_fp8_fwd"):  # so do these

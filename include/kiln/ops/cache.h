@@ -43,6 +43,53 @@ KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
 
+/* ---- rope_kv_store: rope of queries and keys, and kv_store of the keys and the values, in one launch ------------- */
+
+typedef struct kiln_rope_kv_store_params {
+    void *query_out;          /* [tokens, heads, head_dim]; may be query, with the same stride */
+    void *key_cache;          /* [capacity, kv_heads, head_dim], as of kiln_kv_store */
+    void *value_cache;        /* [capacity, kv_heads, head_dim] */
+    const void *query;        /* [tokens, heads, head_dim] */
+    const void *key;          /* [tokens, kv_heads, head_dim]: stored rotated; stays as it is */
+    const void *value;        /* [tokens, kv_heads, head_dim] */
+    const void *slot_mapping; /* [tokens], of slot_type: the row of the caches that each token goes to. Of a token whose
+                               * slot is outside them, such as -1, the query alone is rotated */
+    const void *positions;    /* [tokens], of position_type; NULL: 0, 1, 2 and so on */
+    const int64_t *frequencies; /* [pairs]: full turns per position, times 2^64, from kiln_rope_frequencies. NULL: the
+                                 * table is used */
+    const void *cosines;        /* [table_rows, pairs], of table_type: row p is for position p */
+    const void *sines;          /* [table_rows, pairs] */
+    const float *k_scale;       /* [cache_scales]: key = code * k_scale; NULL: 1. Used with KILN_CACHE_E4M3 only */
+    const float *v_scale;       /* [cache_scales]: the same for value */
+    int64_t tokens;
+    int64_t heads;    /* heads, kv_heads and pairs are at most 2^20 */
+    int64_t kv_heads; /* 0, like a capacity of 0: nothing is stored */
+    int64_t head_dim;
+    int64_t pairs; /* of each head's first 2 * pairs elements, which are rotated; those after them are copied */
+    int64_t capacity;
+    int64_t table_rows;         /* tokens whose position is not in the table are not rotated */
+    int64_t cache_scales;       /* 1 (0: 1): one scale for all heads; kv_heads: one for each */
+    int64_t query_out_stride;   /* between tokens; 0: packed, heads * head_dim */
+    int64_t query_stride;       /* between tokens; 0: packed */
+    int64_t key_stride;         /* between tokens; 0: packed, kv_heads * head_dim */
+    int64_t value_stride;       /* between tokens; 0: packed */
+    int64_t key_cache_stride;   /* between rows; 0: packed */
+    int64_t value_cache_stride; /* between rows; 0: packed */
+    int64_t table_stride;       /* between rows of cosines and of sines; 0: pairs */
+    float scale;                /* multiplies cosines and sines, as YaRN's attention factor does; 0: 1 */
+    int32_t layout;             /* kiln_rope_layout */
+    int32_t position_type;      /* kiln_index_type of positions */
+    int32_t slot_type;          /* kiln_index_type of slot_mapping */
+    int32_t table_type;         /* kiln_rope_table */
+    int32_t cache_type;         /* kiln_cache_type of the caches */
+} kiln_rope_kv_store_params;
+
+/* On one device the results are, bit for bit, those of kiln_rope of the queries and of the keys, whose results are
+ * rounded to the precision, followed by kiln_kv_store. If two tokens have the same slot, either may end up in it. */
+KILN_OPERATOR_FUNCTION(rope_kv_store_f32, kiln_rope_kv_store_params)
+KILN_OPERATOR_FUNCTION(rope_kv_store_f16, kiln_rope_kv_store_params)
+KILN_OPERATOR_FUNCTION(rope_kv_store_bf16, kiln_rope_kv_store_params)
+
 /* ---- kv_copy_blocks: copies blocks within a paged cache ---------------------------------------------------------- */
 
 typedef struct kiln_kv_copy_blocks_params {

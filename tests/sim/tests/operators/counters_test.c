@@ -83,6 +83,7 @@ static const operation operations[] = {
     {"rmsnorm_nvfp4", params_rmsnorm_nvfp4, 1, 3, 0, 1, NOTHING, PAIRS_OF_EIGHTS},
     {"rope", params_rope, 1, 1, 1, 0, FREQUENCIES, ELEMENTS},
     {"rope3d", params_rope3d, 1, 1, 1, 0, FREQUENCIES, ELEMENTS},
+    {"rope_kv_store", params_rope_kv_store, 3, 3, 3, 0, FREQUENCIES, ELEMENTS},
     {"silu_mul", params_silu_mul, 2, 2, 1, 0, NOTHING, ELEMENTS},
     {"silu_mul_fp8", params_silu_mul_fp8, 2, 4, 0, 1, NOTHING, BYTES_OF_EIGHTS},
     {"silu_mul_int8", params_silu_mul_int8, 2, 4, 0, 1, NOTHING, BYTES_OF_EIGHTS},
@@ -268,7 +269,8 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
     for (size_t i = 0; i < OPERATIONS * PARTS; i++) {
         call c = {&operations[i / PARTS], parts[i % PARTS], 4, 8192, 0, false};
         if (!wanted(&c)) continue;
-        if (c.op == operation_of("rope")) c.rows = 32; /* fewer pairs are taken one by one */
+        const bool stores = c.op == operation_of("rope_kv_store");
+        if (stores || c.op == operation_of("rope")) c.rows = 32; /* fewer pairs are taken one by one */
         count n = run(&c);
         expect_bytes(&c, &n);
         uint64_t elements = (uint64_t)(c.rows * c.cols), results = c.op->results * (uint64_t)c.rows;
@@ -302,7 +304,7 @@ static void aligned_rows_are_moved_in_whole_vectors(void **state) {
             continue;
         }
         if (c.op->extra == FREQUENCIES) {
-            uint64_t pairs = elements / 2, again = VECTOR / call_element(&c) / 2;
+            uint64_t pairs = (stores ? 2 : 1) * elements / 2, again = VECTOR / call_element(&c) / 2;
             if (info.backend == KILN_BACKEND_ROCM) again++; /* AMD's compiler reads some of f32's apart */
             sectors += pairs * FREQUENCY / SECTOR * again;
             if (n.sum.global_sectors > sectors + pairs / FEW || n.sum.global_requests >= 4 * requests)

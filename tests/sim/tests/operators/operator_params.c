@@ -587,6 +587,25 @@ void params_rope(params *p, const call *c, const tensors *t) {
                                  .pairs = c->cols / 2};
 }
 
+/* The queries in place. */
+void params_rope_kv_store(params *p, const call *c, const tensors *t) {
+    p->rope_kv_store = (kiln_rope_kv_store_params){.query_out = t->input[0],
+                                                   .key_cache = t->output[0],
+                                                   .value_cache = t->output[1],
+                                                   .query = t->input[0],
+                                                   .key = t->input[1],
+                                                   .value = t->input[2],
+                                                   .slot_mapping = t->numbers,
+                                                   .positions = t->numbers,
+                                                   .frequencies = t->frequencies,
+                                                   .tokens = c->rows,
+                                                   .heads = 1,
+                                                   .kv_heads = 1,
+                                                   .head_dim = c->cols,
+                                                   .pairs = c->cols / 2,
+                                                   .capacity = c->rows};
+}
+
 void params_rope3d(params *p, const call *c, const tensors *t) {
     p->rope3d = (kiln_rope3d_params){.y = t->output[0],
                                      .x = t->input[0],

@@ -82,6 +82,7 @@ typedef union params {
     kiln_rmsnorm_nvfp4_params rmsnorm_nvfp4;
     kiln_rope_params rope;
     kiln_rope3d_params rope3d;
+    kiln_rope_kv_store_params rope_kv_store;
     kiln_sample_params sample;
     kiln_top_k_params top_k;
     kiln_tree_accept_params tree_accept;
@@ -166,6 +167,7 @@ void params_rmsnorm_nvfp4(params *p, const call *c, const tensors *t);
 void params_rope(params *p, const call *c, const tensors *t);
 /* The first tokens are in a grid of 1 x 2 x 3. */
 void params_rope3d(params *p, const call *c, const tensors *t);
+void params_rope_kv_store(params *p, const call *c, const tensors *t);
 /* At temperature 0. */
 void params_sample(params *p, const call *c, const tensors *t);
 /* Of one element of each row. */
