@@ -62,10 +62,10 @@ static void test_every_operator_loads_on_every_architecture(void **state) {
 
 enum { SIZE_VALUE = 128, TENSOR_BYTES = 1 << 20, TENSOR_STEP = 256, PARAMS_MAX = 512 };
 
-/* Whether a size has few values that an operator takes: a convolution's width, the orders of n-grams, blocks of a head.
- */
+/* Whether a size has few values that an operator takes: a convolution's width, the orders of n-grams, blocks or
+ * pairs of a head. */
 static bool is_limited(const kiln_field *field) {
-    static const char *const names[] = {"width", "orders", "head_blocks"};
+    static const char *const names[] = {"width", "orders", "head_blocks", "pairs"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(field->name, names[i]) == 0) return true;
     return false;
