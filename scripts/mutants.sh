@@ -30,7 +30,7 @@ verdicts=$build/mutants
 # What must notice a mutant of an operator.
 tests_of() { # OP
     case $1 in
-    gemm) echo ops/gemm_test sim/tests/operators/counters_test sim/tests/operators/gemm_counters_test ;;
+    gemm) echo ops/gemm_test ops/gemm_fused_test sim/tests/operators/counters_test sim/tests/operators/gemm_counters_test ;;
     gemm_w4a16) echo ops/gemm_w4a16_test sim/tests/operators/counters_test sim/tests/operators/gemm_w4a16_counters_test ;;
     gemm_fp8 | gemm_int8) echo ops/w8a8_test sim/tests/operators/counters_test sim/tests/operators/w8a8_counters_test ;;
     mha) echo ops/mha_test ops/mha_mask_test sim/tests/operators/counters_test sim/tests/operators/mha_counters_test ;;

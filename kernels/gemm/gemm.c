@@ -1,5 +1,6 @@
 /* gemm, host side: which kernel does a product, and whether blocks share its k. */
 #include "kernels/common/matmul_host.h"
+#include "kernels/gemm/gemm_fused_args.h"
 #include "kernels/gemm/gemm_mapped_args.h"
 #include <kiln/ops/gemm.h>
 
@@ -135,19 +136,26 @@ enum { ROWS_WARPS_MOST = 16, ROWS_WARPS_LEAST = 4, ROWS_WARP_DEPTH = 128 };
 typedef struct rows_kernel {
     const kiln_kernel *kernel; /* NULL: none is for so many rows */
     uint32_t columns;          /* of d, of a block */
+    uint32_t row_sums;         /* that a warp leaves in shared memory for each row of a */
     uint32_t resident;         /* warps of a multiprocessor, of all its blocks; 0: a block has KILN_BLOCK threads */
 } rows_kernel;
 
-/* The kernel for products of few rows, if there is one for that many: one with matrix units, if the image has it. */
-static rows_kernel rows_kernel_of(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide) {
+/* The kernel for products of few rows, if there is one for that many: with matrix units, from `first` to `last`, if the
+ * image has it; else the portable one. */
+static rows_kernel rows_kernel_of(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide,
+                                  unsigned first, unsigned last, unsigned portable) {
     bool tuned = wide && params->tile == KILN_GEMM_TILE_AUTO && params->k % (KILN_VECTOR_BYTES / 2) == 0;
-    for (unsigned i = KERNEL_gemm_mma_rows_8; tuned && i <= KERNEL_gemm_mma_rows_16; i++) {
+    for (unsigned i = first; tuned && i <= last; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
         if (!info->absent && params->m <= (int64_t)info->tile[0])
-            return (rows_kernel){&module->kernels[i], info->tile[1], info->max_threads / KILN_SUBGROUP};
+            return (rows_kernel){&module->kernels[i], info->tile[1], info->tile[1], info->max_threads / KILN_SUBGROUP};
     }
-    return (rows_kernel){params->m <= KILN_GEMM_ROWS ? &module->kernels[KERNEL_gemm_rows] : NULL,
-                         KILN_GEMM_BLOCK_COLUMNS, 0};
+    return (rows_kernel){.kernel = params->m <= KILN_GEMM_ROWS ? &module->kernels[portable] : NULL,
+                         .columns = KILN_GEMM_BLOCK_COLUMNS};
+}
+
+static rows_kernel plain_rows_kernel_of(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide) {
+    return rows_kernel_of(params, module, wide, KERNEL_gemm_mma_rows_8, KERNEL_gemm_mma_rows_16, KERNEL_gemm_rows);
 }
 
 /* The kernel of few rows by wgmma for the product; NULL if there is none. */
@@ -183,18 +191,18 @@ static uint32_t rows_warps(const rows_kernel *few, uint64_t blocks, int64_t k) {
     return warps;
 }
 
-static kiln_status launch_rows(kiln_stream *stream, const rows_kernel *few, const kiln_gemm_args *args,
-                               const char *name) {
-    const uint64_t tiles = tiles_of(args->n, few->columns);
+/* `args` are the kernel's, which begin with `plain`. */
+static kiln_status launch_rows(kiln_stream *stream, const rows_kernel *few, const kiln_gemm_args *plain,
+                               const void *args, size_t args_size, const char *name) {
+    const uint64_t tiles = tiles_of(plain->n, few->columns);
     kiln_launch_config config;
-    KILN__TRY(kiln__grid(name, tiles, args->batch, &config));
+    KILN__TRY(kiln__grid(name, tiles, plain->batch, &config));
     if (few->resident) {
-        const uint32_t warps = rows_warps(few, tiles * args->batch, args->k);
+        const uint32_t warps = rows_warps(few, tiles * plain->batch, plain->k);
         config.block[0] = warps * KILN_SUBGROUP;
-        config.dynamic_shared_bytes =
-            warps * few->columns * few->kernel->info.tile[0] * (uint32_t)sizeof(float); /* their sums */
+        config.dynamic_shared_bytes = warps * few->row_sums * few->kernel->info.tile[0] * (uint32_t)sizeof(float);
     }
-    return kiln__operator_launch(stream, few->kernel, &config, args, sizeof *args);
+    return kiln__operator_launch(stream, few->kernel, &config, args, args_size);
 }
 
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
@@ -252,6 +260,8 @@ static kiln_status choose_plan(kiln_gemm_args *args, const kiln_gemm_params *par
     return KILN_OK;
 }
 
+#include "kernels/gemm/gemm_fused_host.h"
+
 static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, size_t params_size, unsigned part,
                         const char *name) {
     kiln_gemm_params copy;
@@ -261,13 +271,15 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     KILN__TRY(matmul_options_check(name, params->activation, params->tile, params->scale));
     KILN__REQUIRE((uint32_t)params->compute <= KILN_GEMM_COMPUTE_DOT,
                   "%s: compute is %d: must be f32 (0), tf32 (1) or dot (2)", name, params->compute);
+    KILN__TRY(check_fused(name, params));
     int64_t batch = params->batch, m = params->m, n = params->n, k = params->k;
     if (KILN__UNLIKELY(!batch || !m || !n)) return KILN_OK;
 
     unsigned size_log2 = kiln__part_size_log2(part);
     matrices d = {"d", params->d, m, n, params->d_stride, params->d_batch_stride};
     matrices a = {"a", params->a, m, k, params->a_stride, params->a_batch_stride};
-    matrices b = {"b", params->b, n, k, params->b_stride, params->b_batch_stride};
+    const int64_t b_rows = params->gated ? 2 * n : n;
+    matrices b = {"b", params->b, b_rows, k, params->b_stride, params->b_batch_stride};
     matrices c = {"c", params->c, m, n, params->c_stride, params->c_batch_stride};
     KILN__TRY(check_matrices(name, &d, batch, size_log2));
     if (k) {
@@ -275,7 +287,9 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
         KILN__TRY(check_matrices(name, &b, batch, size_log2));
     }
     if (c.data) KILN__TRY(check_matrices(name, &c, batch, size_log2));
-    if (params->bias) KILN__TRY(kiln__tensor_check(name, "bias", params->bias, 1, n, n, size_log2));
+    if (params->bias) KILN__TRY(kiln__tensor_check(name, "bias", params->bias, 1, b_rows, b_rows, size_log2));
+    if (params->norm_weight && k)
+        KILN__TRY(kiln__tensor_check(name, "norm_weight", params->norm_weight, 1, k, k, size_log2));
     KILN__REQUIRE(d.data != c.data || (d.stride == c.stride && d.batch_stride == c.batch_stride),
                   "%s: d is c, but d_stride or d_batch_stride is not that of c: must be equal", name);
 
@@ -306,9 +320,10 @@ static kiln_status gemm(kiln_stream *stream, const kiln_gemm_params *params, siz
     matmul_plan way;
     const matmul_sizes sizes = sizes_of(params);
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
-    const rows_kernel few = rows_kernel_of(params, module, args.wide);
+    if (is_fused(params)) return launch_fused(stream, params, module, &args, part, name);
+    const rows_kernel few = plain_rows_kernel_of(params, module, args.wide);
     if (few.kernel) kiln__plan_take(few.kernel, "is for so few rows");
-    if (few.kernel) return launch_rows(stream, &few, &args, name);
+    if (few.kernel) return launch_rows(stream, &few, &args, &args, sizeof args, name);
     const kiln_kernel *cluster = wgmma_rows_kernel(params, module, args.wide);
     if (cluster) kiln__plan_take(cluster, "is for so few rows");
     if (cluster) return launch_clusters(stream, cluster, &sizes, &args);
@@ -332,11 +347,15 @@ static kiln_status gemm_workspace(kiln_stream *stream, const kiln_gemm_params *p
     KILN__PARAMS(name, params, params_size, &copy);
     KILN__TRY(kiln__stream_check(name, stream));
     KILN__TRY(check_sizes(name, params));
-    if (!params->batch || !params->m || !params->n || params->m <= KILN_GEMM_ROWS) return KILN_OK;
+    KILN__TRY(check_fused(name, params));
+    if (!params->batch || !params->m || !params->n) return KILN_OK;
+    if (params->m <= KILN_GEMM_ROWS && !is_fused(params)) return KILN_OK;
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm, part, &kiln__bundle_gemm, &module));
     const matmul_sizes sizes = sizes_of(params);
-    for (uint32_t wide = 0; wide <= strides_wide(params, kiln__part_size_log2(part)); wide++) {
+    const bool may_be_wide = strides_wide(params, kiln__part_size_log2(part));
+    if (is_fused(params)) return fused_workspace(stream, params, module, part, may_be_wide, out_size, name);
+    for (uint32_t wide = 0; wide <= may_be_wide; wide++) {
         if (wgmma_rows_kernel(params, module, wide)) continue;
         matmul_plan way = plan_of(params, module, kiln__part_size_log2(part), wide, true);
         size_t size;

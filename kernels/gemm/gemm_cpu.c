@@ -10,6 +10,7 @@
  * from its first byte to its last, which is how memory is read fastest, and converted in registers.
  *
  * gemm_dot.h, gemm_dot_rows.h and gemm_amx.h do the same by dot products of 16-bit numbers, if the call asks for them.
+ * gemm_norm_cpu.h and gemm_fused_cpu.h have the kernels for calls that normalise the rows of a or gate the result.
  *
  * Tried, on an AMD EPYC (Zen 5), where gemm_tiles of f32 has 83 to 88 % of the peak of multiply-adds, and 90 to 94 if
  * rows of a are not read: to copy the rows that are next while others are multiplied came to 75 to 84 %, and to ask for
@@ -287,6 +288,8 @@ KILN_OUTLINED void gemm_join(const void *arguments, const kiln_cpu_span *span, k
 }
 KILN_CPU_KERNEL(gemm_join)
 
+#include "kernels/gemm/gemm_norm_cpu.h"
+
 /* ---- gemm_rows ---- */
 
 enum {
@@ -399,21 +402,34 @@ KILN_INLINE void multiply_piece(rows_scratch *scratch, float (*sums)[COLUMNS], c
     }
 }
 
-/* Loads n elements of the rows of a, the last row several times if there are fewer than m. */
+/* How rows of a are normalised. */
+typedef struct rows_norm {
+    const void *weight;
+    float scales[KILN_GEMM_ROWS];
+} rows_norm;
+
+/* Loads n elements of the rows of a from k on, the last row several times if there are fewer than m. */
 KILN_INLINE void take_rows(rows_scratch *scratch, rows_piece *piece, const void *a, uint64_t stride, size_t rows,
-                           size_t m, kiln_cpu_dtype dtype) {
+                           size_t m, const rows_norm *norm, uint64_t first, kiln_cpu_dtype dtype) {
     for (size_t r = 0; r < m; r++) {
-        const void *source = kiln_at(a, kiln_min(r, rows - 1) * stride, dtype);
+        const size_t row = kiln_min(r, rows - 1);
+        const void *source = kiln_at(a, row * stride, dtype);
         float *kept = scratch->a + r * (KEPT / m);
-        piece->a[r] = dtype == KILN_CPU_f32 ? source : kept;
-        for (size_t k = 0; dtype != KILN_CPU_f32 && k < piece->n; k += KILN_TILE)
-            kiln_tile_load(kept + k, kiln_at(source, k, dtype), kiln_min(piece->n - k, KILN_TILE), dtype);
+        piece->a[r] = dtype == KILN_CPU_f32 && !norm ? source : kept;
+        for (size_t k = 0; piece->a[r] == kept && k < piece->n; k += KILN_TILE) {
+            const size_t count = kiln_min(piece->n - k, KILN_TILE);
+            if (norm)
+                normalise(kept + k, kiln_at(source, k, dtype), kiln_at(norm->weight, first + k, dtype),
+                          norm->scales[row], count, dtype);
+            else
+                kiln_tile_load(kept + k, kiln_at(source, k, dtype), count, dtype);
+        }
     }
 }
 
-/* A block's columns of d, with m rows, at least as many as a has. */
-KILN_INLINE void rows_block(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
-                            uint64_t first, size_t m, kiln_cpu_dtype dtype) {
+/* A block's columns of d, with m rows, at least as many as a has. norm: NULL where they are not normalised. */
+KILN_INLINE void rows_block(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args,
+                            const rows_norm *norm, uint64_t batch, uint64_t first, size_t m, kiln_cpu_dtype dtype) {
     const uint64_t k_end = (uint64_t)args->k, most = KEPT / m;
     rows_piece piece = {.stride = (size_t)args->b_stride,
                         .rows = kiln_min((uint64_t)args->n - first, COLUMNS),
@@ -424,21 +440,22 @@ KILN_INLINE void rows_block(rows_scratch *scratch, float (*sums)[COLUMNS], const
         uint64_t b = batch * (uint64_t)args->b_batch_stride + first * piece.stride + k;
         piece.n = kiln_min(k_end - k, most);
         piece.b = kiln_at(args->b, b, dtype);
-        take_rows(scratch, &piece, kiln_at(args->a, a, dtype), (uint64_t)args->a_stride, (size_t)args->m, m, dtype);
+        take_rows(scratch, &piece, kiln_at(args->a, a, dtype), (uint64_t)args->a_stride, (size_t)args->m, m, norm, k,
+                  dtype);
         multiply_piece(scratch, sums, &piece, m, dtype);
     }
 }
 
-KILN_INLINE void rows_plain(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
-                            uint64_t first, kiln_cpu_dtype dtype) {
+KILN_INLINE void rows_plain(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args,
+                            const rows_norm *norm, uint64_t batch, uint64_t first, kiln_cpu_dtype dtype) {
     if (args->m == 1)
-        rows_block(scratch, sums, args, batch, first, 1, dtype);
+        rows_block(scratch, sums, args, norm, batch, first, 1, dtype);
     else if (args->m == 2)
-        rows_block(scratch, sums, args, batch, first, 2, dtype);
+        rows_block(scratch, sums, args, norm, batch, first, 2, dtype);
     else if (args->m <= 4)
-        rows_block(scratch, sums, args, batch, first, 4, dtype);
+        rows_block(scratch, sums, args, norm, batch, first, 4, dtype);
     else
-        rows_block(scratch, sums, args, batch, first, KILN_GEMM_ROWS, dtype);
+        rows_block(scratch, sums, args, norm, batch, first, KILN_GEMM_ROWS, dtype);
 }
 
 #include "kernels/gemm/gemm_dot_rows.h"
@@ -452,10 +469,12 @@ KILN_INLINE void gemm_rows(const void *arguments, const kiln_cpu_span *span, kil
         if (batch >= args.batch) break;
         float sums[KILN_GEMM_ROWS][COLUMNS] = {{0}};
         if (!rows_extended(scratch, sums, &args, batch, first, dtype))
-            rows_plain(scratch, sums, &args, batch, first, dtype);
+            rows_plain(scratch, sums, &args, NULL, batch, first, dtype);
         for (uint64_t row = 0; row < (uint64_t)args.m; row++)
             finish(&scratch->tiles, &args, sums[row], batch, row, first, kiln_min((uint64_t)args.n - first, COLUMNS),
                    dtype);
     }
 }
 KILN_CPU_KERNEL(gemm_rows)
+
+#include "kernels/gemm/gemm_fused_cpu.h"

@@ -13,6 +13,8 @@
  * gemm_rows: up to 8 rows of a, as when tokens are generated one by one. A subgroup does 4 rows of b, which it reads
  * once, in vectors of 16 bytes, each thread 4 of them at a time; a comes from the cache. Memory bounds it.
  *
+ * gemm_fused.h has the kernels for calls that normalise the rows of a or gate the result.
+ *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm */
 #include "kernels/gemm/gemm_portable.h"

@@ -223,4 +223,6 @@ KILN_ENTRY(gemm_rows, kiln_gemm_args) {
     if (row < rows && col < (uint64_t)args.n) finish_element(&args, result, batch, row, col);
 }
 
+#include "kernels/gemm/gemm_fused.h"
+
 #endif

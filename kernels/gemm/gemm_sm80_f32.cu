@@ -1,6 +1,6 @@
 /* gemm_f32 for sm_80 and later: tiles by mma.sync m16n8k8 of TF32 (gemm_mma_tiles.h), for calls that allow it and rows
- * of a and b that are 16-byte aligned; tiles by f32 multiply-adds (gemm_ffma.h) for those that do not; beside the portable kernels
- * (gemm_gpu.c) for the rest.
+ * of a and b that are 16-byte aligned; tiles by f32 multiply-adds (gemm_ffma.h) for those that do not; beside the
+ * portable kernels (gemm_gpu.c) for the rest.
  *
  * Matrix units take the upper 19 bits of a word as they are, so that fragments are rounded to them as they are read
  * from shared memory: half away from zero, 8 conversions for every 16 products of a warp in the large tile.

@@ -1,13 +1,13 @@
 /* gemm for sm_90a, f16 and bf16: tiles by wgmma (gemm_wgmma.h) and the kernels for few rows (gemm_mma_rows.h,
- * gemm_wgmma_rows.h) where the rows of a and b are 16-byte aligned; beside them the portable ones (gemm_gpu.c) for the
- * rest.
+ * gemm_mma_fused.h, gemm_wgmma_rows.h) where the rows of a and b are 16-byte aligned; beside them the portable ones
+ * (gemm_gpu.c) for the rest.
  *
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/arch/sm90a_widths.h"
 #include "kernels/common/tuned.h"
-#include "kernels/gemm/gemm_mma_rows.h"
+#include "kernels/gemm/gemm_mma_fused.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)
@@ -40,6 +40,9 @@ KILN_CLUSTER(gemm_wgmma_small_80, 2)
 KILN_TENSOR_MAPS(gemm_wgmma_small_80, 240, 64x128x1, 64x40x1)
 KILN_SHAPE(gemm_mma_rows_8, 8, 16, 1024, 0, 100)
 KILN_SHAPE(gemm_mma_rows_16, 16, 16, 512, 0, 100)
+KILN_SHAPE(gemm_mma_gated_8, 8, 16, 1024, 0, 100)
+KILN_SHAPE(gemm_mma_gated_16, 16, 16, 512, 0, 100)
+KILN_SHAPE(gemm_mma_norm_8, 8, 16, 1024, 0, 100)
 KILN_SHAPE(gemm_wgmma_rows_1, 64, 64, 64, 16400, 100)
 KILN_STAGES(gemm_wgmma_rows_1, 6)
 KILN_TENSOR_MAPS(gemm_wgmma_rows_1, 240, 64x64x1, 64x64x1)
@@ -63,9 +66,15 @@ KILN_PROGRAMMATIC(gemm_wgmma_rows_2)
 KILN_PROGRAMMATIC(gemm_wgmma_rows_4)
 KILN_PROGRAMMATIC(gemm_mma_rows_8)
 KILN_PROGRAMMATIC(gemm_mma_rows_16)
+KILN_PROGRAMMATIC(gemm_mma_gated_8)
+KILN_PROGRAMMATIC(gemm_mma_gated_16)
+KILN_PROGRAMMATIC(gemm_mma_norm_8)
 KILN_PROGRAMMATIC(gemm_tiles)
 KILN_PROGRAMMATIC(gemm_rows)
 KILN_PROGRAMMATIC(gemm_join)
+KILN_PROGRAMMATIC(gemm_rows_fused)
+KILN_PROGRAMMATIC(gemm_norm)
+KILN_PROGRAMMATIC(gemm_gate)
 KILN_PROGRAMMATIC(gemm_wgmma_join)
 
 #ifdef KILN_PART_bf16

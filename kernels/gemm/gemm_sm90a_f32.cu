@@ -32,6 +32,9 @@ KILN_PROGRAMMATIC(gemm_ffma)
 KILN_PROGRAMMATIC(gemm_tiles)
 KILN_PROGRAMMATIC(gemm_rows)
 KILN_PROGRAMMATIC(gemm_join)
+KILN_PROGRAMMATIC(gemm_rows_fused)
+KILN_PROGRAMMATIC(gemm_norm)
+KILN_PROGRAMMATIC(gemm_gate)
 
 struct unit {
     template <uint32_t COLS> KILN_INLINE void multiply(float *sums, uint64_t a, uint64_t b, bool add) {

@@ -45,9 +45,10 @@ typedef enum kiln_gemm_accumulation {
 typedef struct kiln_gemm_params {
     void *d;          /* [batch, m, n]; may be c, with the same strides */
     const void *a;    /* [batch, m, k] */
-    const void *b;    /* [batch, n, k]: the layout in which a linear layer stores its weights, [out, in] */
+    const void *b;    /* [batch, n, k]: the layout in which a linear layer stores its weights, [out, in];
+                       * [batch, 2 * n, k] if gated */
     const void *c;    /* [batch, m, n]; NULL: 0 */
-    const void *bias; /* [n]; NULL: 0 */
+    const void *bias; /* [n], [2 * n] if gated; NULL: 0 */
     int64_t batch;    /* 1 for a single product; 0 computes nothing, as for any size */
     int64_t m;        /* batch, m, n and k are at most 2^31 - 1 */
     int64_t n;
@@ -60,12 +61,15 @@ typedef struct kiln_gemm_params {
     int64_t a_batch_stride; /* this field and the next two: likewise */
     int64_t b_batch_stride;
     int64_t c_batch_stride;
-    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
-    size_t workspace_size; /* 0, or at least kiln_gemm_<precision>_workspace_size() */
-    float scale;           /* BLAS's alpha; finite; 0: 1 */
-    int32_t activation;    /* kiln_gemm_activation */
-    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
-    int32_t compute;       /* kiln_gemm_compute; what is for another precision or device changes nothing */
+    void *workspace;         /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size;   /* 0, or at least kiln_gemm_<precision>_workspace_size() */
+    float scale;             /* BLAS's alpha; finite; 0: 1 */
+    int32_t activation;      /* kiln_gemm_activation */
+    int32_t tile;            /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
+    int32_t compute;         /* kiln_gemm_compute; what is for another precision or device changes nothing */
+    const void *norm_weight; /* [k]: rows of a are normalised first, as kiln_rmsnorm does; NULL: they are not */
+    float norm_eps;          /* 0: 1e-6; else from 1e-30 to 1e30 */
+    int32_t gated;           /* 1: d is a gated product of n columns, and c is NULL; n is at most 2^30 - 1 */
 } kiln_gemm_params;
 
 /* Products are accumulated in f32, one by one or in the order of the chip's matrix units. With TF32 each factor is
@@ -77,16 +81,33 @@ typedef struct kiln_gemm_params {
  * A CPU multiplies f16 and bf16 in f32 arithmetic, as every level does it, unless KILN_GEMM_COMPUTE_DOT asks for the
  * dot products that processors of level x86-64-v4 may have: of bf16 by AVX-512 BF16, or by AMX where the device was
  * opened with allow_amx; of f16 by AMX-FP16 alone. They add the products of even and of odd k, or of each pair of k, in
- * f32 and to nearest, so that the last bits of a sum differ, and treat subnormal bf16 numbers and sums as 0. */
+ * f32 and to nearest, so that the last bits of a sum differ, and treat subnormal bf16 numbers and sums as 0.
+ *
+ * With norm_weight, the first factor is a[i][k] / sqrt(mean of a[i]^2 + norm_eps) * norm_weight[k]. It is rounded to
+ * the precision at most once, or instead of it a[i][k] * norm_weight[k] is, which f16 never has. A row whose sum of
+ * squares overflows f32 gives zeros or NaN.
+ *
+ * A gated product has the gates' rows of b, then as many others, and so has bias:
+ *
+ *     d[i][j] = activation(scale * a[i] b[j]^T + bias[j]) * (scale * a[i] b[n + j]^T + bias[n + j])
+ *
+ * Both factors may be rounded to the precision once before the activation. KILN_GEMM_SILU makes it SwiGLU.
+ *
+ * One kernel does a call with either or both of up to 8 rows of a, or without norm_weight up to 16 where gemm has
+ * kernels for so many, and needs no workspace, except f16 with norm_weight where rows are done by matrix units. For any
+ * other, one launch normalises the rows and one gates the product, by way of the workspace, without which the call is
+ * refused. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
 
 /* The bytes of workspace that let gemm divide a long k among several blocks where d has too few tiles to occupy the
- * device; 0 where that does not pay. The pointers are ignored: the size is sufficient whatever their alignment. It
- * depends on the kernels of the image for the stream's device, which this function loads unless it is already loaded.
- * Without workspace k is not divided: the product is slower and may differ in the last bits. Returns KILN_OK,
- * KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
+ * device, and that calls with norm_weight or gated need for what their launches hand on; 0 where neither is so. The
+ * pointers are ignored, but for whether norm_weight is NULL: the size is sufficient whatever their alignment. It
+ * depends on the kernels of the image for the
+ * stream's device, which this function loads unless it is already loaded. Without workspace k is not divided: the
+ * product is slower and may differ in the last bits. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, and what loading can
+ * return. */
 KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
