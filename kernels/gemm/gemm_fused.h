@@ -130,7 +130,7 @@ KILN_ENTRY(gemm_norm, kiln_gemm_fused_args) {
     const kiln_element *weight = (const kiln_element *)args.norm_weight;
     const kiln_element *a = (const kiln_element *)plain.a;
     a += batch * (uint64_t)plain.a_batch_stride + (row - batch * (uint64_t)plain.m) * (uint64_t)plain.a_stride;
-    kiln_element *d = (kiln_element *)plain.d + row * k_end;
+    kiln_element *packed = (kiln_element *)args.packed + row * k_end;
     const uint64_t whole = plain.wide ? k_end / KILN_VECTOR * KILN_VECTOR : 0;
     float sum = 0.0f, values[KILN_VECTOR], factors[KILN_VECTOR];
     KILN_LOOP
@@ -153,11 +153,11 @@ KILN_ENTRY(gemm_norm, kiln_gemm_fused_args) {
         KILN_UNROLL
         for (uint32_t i = 0; i < KILN_VECTOR; i++)
             values[i] = values[i] * scale * factors[i];
-        kiln_vector_store(d + k, kiln_vector_of(values));
+        kiln_vector_store(packed + k, kiln_vector_of(values));
     }
     KILN_LOOP
     for (uint64_t k = whole + kiln_thread(); k < k_end; k += KILN_BLOCK)
-        d[k] = kiln_element_from_f32(kiln_element_to_f32(a[k]) * scale * kiln_element_to_f32(weight[k]));
+        packed[k] = kiln_element_from_f32(kiln_element_to_f32(a[k]) * scale * kiln_element_to_f32(weight[k]));
 }
 
 KILN_INLINE float gate_of(const kiln_gemm_args *args, float gate, float up) {
@@ -170,7 +170,7 @@ KILN_ENTRY(gemm_gate, kiln_gemm_fused_args) {
     const uint64_t col = ((uint64_t)kiln_tile() * KILN_BLOCK + kiln_thread()) * KILN_VECTOR, n = (uint64_t)plain.n;
     const uint64_t row = kiln_block(), batch = row / (uint64_t)plain.m;
     if (col >= n || batch >= plain.batch) return;
-    const kiln_element *gates = (const kiln_element *)plain.a + row * 2 * n + col, *ups = gates + n;
+    const kiln_element *gates = (const kiln_element *)args.packed + row * 2 * n + col, *ups = gates + n;
     kiln_element *d = (kiln_element *)plain.d + col;
     d += batch * (uint64_t)plain.d_batch_stride + (row - batch * (uint64_t)plain.m) * (uint64_t)plain.d_stride;
     float values[KILN_VECTOR], factors[KILN_VECTOR];

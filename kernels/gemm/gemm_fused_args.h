@@ -6,7 +6,8 @@
 
 KILN_ARGS_BEGIN
 typedef struct kiln_gemm_fused_args {
-    kiln_gemm_args plain;    /* gemm_norm: d [batch, m, k], packed; gemm_gate: a [batch, m, 2 n], packed */
+    kiln_gemm_args plain;
+    void *packed;            /* [batch, m, k], written by gemm_norm; [batch, m, 2 n], read by gemm_gate */
     const void *norm_weight; /* [k]; NULL: rows of a are not normalised */
     float mean;              /* 1 / k */
     float eps;

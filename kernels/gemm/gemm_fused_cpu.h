@@ -92,9 +92,9 @@ KILN_OUTLINED void gemm_gate(const void *arguments, const kiln_cpu_span *span, k
         for (uint64_t col = first, count; col < kiln_min(n, first + columns); col += count) {
             count = kiln_min(kiln_min(n, first + columns) - col, KILN_TILE);
             const float *gates =
-                kiln_tile_load(gate_tile, kiln_at(args.plain.a, row * 2 * n + col, dtype), count, dtype);
+                kiln_tile_load(gate_tile, kiln_at(args.packed, row * 2 * n + col, dtype), count, dtype);
             const float *ups =
-                kiln_tile_load(up_tile, kiln_at(args.plain.a, row * 2 * n + n + col, dtype), count, dtype);
+                kiln_tile_load(up_tile, kiln_at(args.packed, row * 2 * n + n + col, dtype), count, dtype);
             void *d = kiln_at_mut(args.plain.d, place + col, dtype);
             float *results = kiln_tile_target(gate_tile, d, dtype, false);
             gate(&args.plain, results, gates, ups, count);

@@ -93,7 +93,6 @@ static kiln_status fused_workspace(kiln_stream *stream, const kiln_gemm_params *
 static kiln_status launch_stages(kiln_stream *stream, const kiln_gemm_params *params, const kiln_module *module,
                                  kiln_gemm_fused_args *args, unsigned part, const char *name) {
     const unsigned size_log2 = kiln__part_size_log2(part);
-    const kiln_gemm_args whole = args->plain;
     const uint64_t rows = (uint64_t)params->m * (uint64_t)params->batch;
     const uint32_t vector = KILN_VECTOR_BYTES >> size_log2;
     kiln_gemm_params product;
@@ -105,7 +104,7 @@ static kiln_status launch_stages(kiln_stream *stream, const kiln_gemm_params *pa
     KILN__TRY(kiln__grid(name, tiles_of(params->n, KILN_BLOCK * vector), rows, &gate));
     if (args->norm_weight) {
         const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_norm];
-        args->plain.d = (void *)product.a;
+        args->packed = params->workspace;
         args->plain.wide &= params->k % vector == 0;
         kiln__plan_take(kernel, "normalises the rows of a first");
         KILN__TRY(kiln__operator_launch(stream, kernel, &norm, args, sizeof *args));
@@ -113,10 +112,10 @@ static kiln_status launch_stages(kiln_stream *stream, const kiln_gemm_params *pa
     KILN__TRY(gemm(stream, &product, sizeof product, part, name));
     if (!params->gated) return KILN_OK;
     const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_gate];
-    args->plain.a = product.d;
-    args->plain.d = whole.d;
-    args->plain.wide = params->n % vector == 0 &&
-                       kiln__rows_wide((uintptr_t)whole.d, 2, whole.d_stride | whole.d_batch_stride, size_log2);
+    args->packed = product.d;
+    args->plain.wide =
+        params->n % vector == 0 &&
+        kiln__rows_wide((uintptr_t)params->d, 2, args->plain.d_stride | args->plain.d_batch_stride, size_log2);
     kiln__plan_take(kernel, "gates the product");
     return kiln__operator_launch(stream, kernel, &gate, args, sizeof *args);
 }

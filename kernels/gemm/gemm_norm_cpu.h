@@ -36,7 +36,7 @@ KILN_OUTLINED void gemm_norm(const void *arguments, const kiln_cpu_span *span, k
         const float scale = norm_scale(&args, a, dtype);
         for (uint64_t k = 0; k < k_end; k += KILN_TILE) {
             const size_t n = kiln_min(k_end - k, KILN_TILE);
-            void *target = kiln_at_mut(args.plain.d, row * k_end + k, dtype);
+            void *target = kiln_at_mut(args.packed, row * k_end + k, dtype);
             float *results = kiln_tile_target(tile, target, dtype, false);
             normalise(results, kiln_at(a, k, dtype), kiln_at(args.norm_weight, k, dtype), scale, n, dtype);
             kiln_tile_write(target, results, n, dtype, false);

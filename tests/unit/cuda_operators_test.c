@@ -254,6 +254,53 @@ static void test_gemm_gives_few_rows_warps(void **state) {
     kiln_device_close(device);
 }
 
+/* gemm that normalises and gates: few rows in one launch, but for f16 with its weights; others by a launch before and
+ * one after the product. */
+static void test_gemm_fuses_few_rows(void **state) {
+    (void)state;
+    static const struct {
+        kiln_status (*call)(kiln_stream *stream, const kiln_gemm_params *params, size_t params_size);
+        int64_t m;
+        bool norm, gated;
+        uint32_t launches, blocks, warps; /* of the first launch; warps 0: of no account */
+        const char *kernel;               /* the first */
+    } rows[] = {
+        {kiln_gemm_bf16_sized, 1, true, false, 1, 256, 8, "kiln_gemm_mma_norm_8_bf16"},
+        {kiln_gemm_bf16_sized, 8, true, true, 1, 512, 4, "kiln_gemm_mma_norm_8_bf16"},
+        {kiln_gemm_bf16_sized, 8, false, true, 1, 512, 4, "kiln_gemm_mma_gated_8_bf16"},
+        {kiln_gemm_bf16_sized, 16, false, true, 1, 512, 4, "kiln_gemm_mma_gated_16_bf16"},
+        {kiln_gemm_bf16_sized, 9, true, true, 3, 9, 8, "kiln_gemm_norm_bf16"},
+        {kiln_gemm_f16_sized, 1, true, false, 2, 1, 8, "kiln_gemm_norm_f16"},
+        {kiln_gemm_f16_sized, 1, false, true, 1, 512, 4, "kiln_gemm_mma_gated_8_f16"},
+        {kiln_gemm_f32_sized, 8, true, true, 1, 256, 8, "kiln_gemm_rows_fused_f32"},
+        {kiln_gemm_bf16_sized, 64, false, true, 2, 0, 0, "kiln_gemm_wgmma_rows_1_bf16"},
+    };
+    kiln_device *device = fixture_open(ON_SM_90);
+    kiln_stream stream;
+    void *memory;
+    assert_ok(kiln_stream_open(device, 0, &stream));
+    assert_ok(kiln_memory_alloc(device, TENSOR_BYTES, &memory));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        kiln_gemm_params params = {.d = memory, .a = memory, .b = memory, .batch = 1, .m = rows[i].m, .n = 4096};
+        params.k = 4096;
+        params.norm_weight = rows[i].norm ? memory : NULL;
+        params.gated = rows[i].gated;
+        params.workspace = memory;
+        params.workspace_size = TENSOR_BYTES;
+        sim.reset();
+        assert_ok(rows[i].call(&stream, &params, sizeof params));
+        static sim_launch seen;
+        assert_int_equal(sim.launches(), rows[i].launches);
+        assert_true(sim.launch(0, &seen));
+        if (strcmp(seen.kernel, rows[i].kernel) != 0) fail_msg("row %zu: %s", i, seen.kernel);
+        if (rows[i].blocks && seen.grid[0] * seen.grid[1] != rows[i].blocks) fail_msg("row %zu: %u", i, seen.grid[0]);
+        if (rows[i].warps && seen.group[0] != 32 * rows[i].warps) fail_msg("row %zu: %u threads", i, seen.group[0]);
+    }
+    kiln_memory_free(device, memory);
+    kiln_stream_close(&stream);
+    kiln_device_close(device);
+}
+
 /* gemm_fp8's in the same way; gemm_int8 has the same host side. */
 static void test_gemm_fp8_chooses_by_sizes(void **state) {
     (void)state;
@@ -311,9 +358,11 @@ static void test_gemm_fp8_chooses_by_sizes(void **state) {
 int main(int argc, char **argv) {
     (void)argc;
     fixture_start(argv, devices);
-    const struct CMUnitTest tests[] = {
-        fixture_test(test_every_operator_loads_on_every_architecture),
-        fixture_test(test_every_operator_can_be_captured), fixture_test(test_gemm_chooses_by_sizes),
-        fixture_test(test_gemm_gives_few_rows_warps), fixture_test(test_gemm_fp8_chooses_by_sizes)};
+    const struct CMUnitTest tests[] = {fixture_test(test_every_operator_loads_on_every_architecture),
+                                       fixture_test(test_every_operator_can_be_captured),
+                                       fixture_test(test_gemm_chooses_by_sizes),
+                                       fixture_test(test_gemm_gives_few_rows_warps),
+                                       fixture_test(test_gemm_fuses_few_rows),
+                                       fixture_test(test_gemm_fp8_chooses_by_sizes)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
