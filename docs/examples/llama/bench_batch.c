@@ -13,8 +13,7 @@ static kiln_status record_prefill(void *batch) {
     bench_batch *b = batch;
     const bench_pass p = prefill_pass(b);
     TRY(bench_record_layers(&p));
-    const void *last = (const char *)b->normed + bench_bytes(b->model, b->prompt - 1, b->model->shape->size);
-    return bench_record_choice(b, last, 1, b->first);
+    return bench_record_choice(&p, b->prompt - 1, 1, b->first);
 }
 
 /* slots, positions, lengths */
@@ -32,7 +31,7 @@ static kiln_status record_decode(void *batch) {
     bench_batch *b = batch;
     const bench_pass p = decode_pass(b);
     TRY(bench_record_layers(&p));
-    return bench_record_choice(b, b->normed, b->batch, b->tokens);
+    return bench_record_choice(&p, 0, b->batch, b->tokens);
 }
 
 static kiln_status launch(bench_batch *b, llama_graph **graph, kiln_status (*record)(void *batch)) {

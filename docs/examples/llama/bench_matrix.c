@@ -1,4 +1,5 @@
 #include "bench_matrix.h"
+#include "forward.h"
 #include "groups.h"
 #include "half.h"
 #include "try.h"
@@ -139,12 +140,17 @@ static kiln_gemm_params plain_product(const bench_matrix *m, int64_t layer, cons
     return (kiln_gemm_params){.d = d,
                               .a = a->x,
                               .b = at(m->values, layer, m->values_size),
+                              .c = a->added,
                               .batch = 1,
                               .m = a->rows,
-                              .n = m->out,
+                              .n = a->is_gated ? m->out / 2 : m->out,
                               .k = m->in,
                               .workspace = a->workspace,
-                              .workspace_size = a->workspace_size};
+                              .workspace_size = a->workspace_size,
+                              .activation = a->is_gated ? KILN_GEMM_SILU : KILN_GEMM_NONE,
+                              .norm_weight = a->norm_weight,
+                              .norm_eps = LLAMA_EPSILON,
+                              .gated = a->is_gated};
 }
 
 static llama_codes_product codes_product(const bench_matrix *m, int64_t layer, const bench_activations *a, void *d) {

@@ -8,10 +8,31 @@ static bench_activations activations(const bench_batch *b, const void *x, int64_
         .x = x, .codes = b->codes, .rows = rows, .workspace = b->workspace, .workspace_size = b->workspace_size};
 }
 
-static kiln_status multiply(const bench_batch *b, void *d, const void *x, const bench_matrix *matrix, int64_t layer,
-                            int64_t rows) {
-    const bench_activations a = activations(b, x, rows);
+/* Whether products normalise what they read, gate and add their results themselves: of matrices as they are, and of as
+ * few rows as gemm normalises and gates in one launch. */
+static bool is_fused(const bench_pass *p) {
+    enum { FUSED_ROWS = 8 };
+    return p->batch->model->format.quantisation == LLAMA_AS_THEY_ARE && p->rows <= FUSED_ROWS;
+}
+
+/* The product of rows of the residual stream, normalised, from one on. */
+static kiln_status multiply_normed(const bench_pass *p, void *d, const bench_matrix *matrix, int64_t layer,
+                                   int64_t first, int64_t rows) {
+    const bench_batch *b = p->batch;
+    const bool fused = is_fused(p);
+    const char *stream = fused ? b->residual : b->normed;
+    bench_activations a = activations(b, stream + bench_bytes(b->model, first, b->model->shape->size), rows);
+    if (fused) a.norm_weight = b->model->ones.values;
+    a.is_gated = fused && matrix == &b->model->gate_up;
     return bench_matrix_multiply(matrix, layer, &a, d);
+}
+
+/* The product that is a layer's branch, or that is added to the residual stream. */
+static kiln_status multiply_branch(const bench_pass *p, const void *x, const bench_matrix *matrix, int64_t layer) {
+    const bench_batch *b = p->batch;
+    bench_activations a = activations(b, x, p->rows);
+    if (is_fused(p)) a.added = b->residual;
+    return bench_matrix_multiply(matrix, layer, &a, is_fused(p) ? b->residual : b->branch);
 }
 
 /* Of a prompt's rows to one another. */
@@ -98,7 +119,7 @@ static kiln_status attend(const bench_pass *p, int64_t layer) {
     const bench_shape *s = m->shape;
     const int64_t stride = bench_heads_size(s), query = bench_query_size(s), key = bench_key_size(s);
     char *heads = b->heads;
-    TRY(multiply(b, heads, b->normed, &m->qkv, layer, p->rows));
+    TRY(multiply_normed(p, heads, &m->qkv, layer, 0, p->rows));
     const kiln_rope_params rope = {.y = heads,
                                    .x = heads,
                                    .positions = p->positions,
@@ -124,7 +145,7 @@ static kiln_status attend(const bench_pass *p, int64_t layer) {
     TRY(f->run->kv_store(f->stream, &store, sizeof store));
     TRY(attention(p, layer));
     if (f->operators) TRY(f->operators->quantise(f->stream, f->precision, b->codes, b->attended, p->rows, query));
-    return multiply(b, b->branch, b->attended, &m->out, layer, p->rows);
+    return multiply_branch(p, b->attended, &m->out, layer);
 }
 
 static kiln_status activate(const bench_pass *p) {
@@ -142,9 +163,9 @@ static kiln_status activate(const bench_pass *p) {
 
 static kiln_status feed_forward(const bench_pass *p, int64_t layer) {
     const bench_batch *b = p->batch;
-    TRY(multiply(b, b->gates, b->normed, &b->model->gate_up, layer, p->rows));
-    TRY(activate(p));
-    return multiply(b, b->branch, b->hidden, &b->model->down, layer, p->rows);
+    TRY(multiply_normed(p, is_fused(p) ? b->hidden : b->gates, &b->model->gate_up, layer, 0, p->rows));
+    if (!is_fused(p)) TRY(activate(p));
+    return multiply_branch(p, b->hidden, &b->model->down, layer);
 }
 
 /* Of the residual stream as it is, for products that are not quantised. */
@@ -162,11 +183,12 @@ static kiln_status add_and_norm(const bench_pass *p) {
     return f->run->add_rmsnorm(f->stream, &params, sizeof params);
 }
 
-/* Norms the residual stream for a layer, after adding the branch to it if `add` says so. */
+/* Norms the residual stream for a layer, after adding the branch to it if `add` says so, unless products do that. */
 static kiln_status norm(const bench_pass *p, bool add) {
     const bench_batch *b = p->batch;
     const bench_format *f = &b->model->format;
     const int32_t size = b->model->shape->size;
+    if (is_fused(p)) return KILN_OK;
     if (f->operators) {
         const llama_codes_norm params = {.to = b->codes,
                                          .sum = add ? b->residual : NULL,
@@ -206,15 +228,16 @@ kiln_status bench_record_layers(const bench_pass *p) {
         TRY(norm(p, true));
         TRY(feed_forward(p, layer));
         /* the classifier is not quantised */
-        TRY(layer + 1 < s->layers ? norm(p, true) : add_and_norm(p));
+        TRY(layer + 1 < s->layers || is_fused(p) ? norm(p, true) : add_and_norm(p));
     }
     return KILN_OK;
 }
 
-kiln_status bench_record_choice(const bench_batch *b, const void *normed, int64_t rows, int32_t *tokens) {
+kiln_status bench_record_choice(const bench_pass *p, int64_t first, int64_t rows, int32_t *tokens) {
+    const bench_batch *b = p->batch;
     const bench_model *m = b->model;
     const bench_shape *s = m->shape;
-    TRY(multiply(b, b->logits, normed, &m->classifier, 0, rows));
+    TRY(multiply_normed(p, b->logits, &m->classifier, 0, first, rows));
     const kiln_argmax_params params = {.y = tokens,
                                        .x = b->logits,
                                        .rows = rows,
@@ -245,10 +268,12 @@ kiln_status bench_pass_workspace(const bench_pass *p, size_t *most) {
     const bench_model *m = b->model;
     const bench_format *f = &m->format;
     const bench_matrix *const matrices[] = {&m->qkv, &m->out, &m->gate_up, &m->down, &m->classifier};
-    const bench_activations a = activations(b, b->normed, p->rows);
+    bench_activations a = activations(b, b->normed, p->rows);
     const kiln_argmax_params argmax = {.y = b->tokens, .x = b->logits, .rows = b->batch, .cols = m->shape->vocabulary};
     size_t size;
+    if (is_fused(p)) a.norm_weight = m->ones.values; /* where it takes workspace */
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++) {
+        a.is_gated = is_fused(p) && matrices[i] == &m->gate_up;
         TRY(bench_matrix_workspace(matrices[i], &a, &size));
         keep_larger(most, size);
     }

@@ -30,11 +30,11 @@ typedef struct bench_pass {
     const int32_t *lengths; /* of each sequence in the cache; NULL: the rows are one sequence, and see no cache */
 } bench_pass;
 
-/* Puts the layers on the stream: normed is then what the classifier reads. */
+/* Puts the layers on the stream. */
 kiln_status bench_record_layers(const bench_pass *pass);
 
-/* Puts the classifier on the stream, and the choice of the most likely tokens behind rows of normed. */
-kiln_status bench_record_choice(const bench_batch *batch, const void *normed, int64_t rows, int32_t *tokens);
+/* Puts the classifier on the stream, and the choice of the most likely tokens behind rows of the pass. */
+kiln_status bench_record_choice(const bench_pass *pass, int64_t first, int64_t rows, int32_t *tokens);
 
 /* Raises *most to the workspace that the pass wants. */
 kiln_status bench_pass_workspace(const bench_pass *pass, size_t *most);
