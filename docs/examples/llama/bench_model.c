@@ -81,8 +81,8 @@ kiln_status bench_load_kernels(const bench_model *m, const char *const *names) {
 
 /* Before the weights: a device without an image is known soon. */
 static kiln_status load_kernels(const bench_model *m) {
-    static const char *const always[] = {"embedding", "rmsnorm", "add_rmsnorm", "gemm",   "rope",
-                                         "kv_store",  "mha",     "silu_mul",    "argmax", NULL};
+    static const char *const always[] = {"embedding",     "rmsnorm", "add_rmsnorm", "gemm",   "rope", "kv_store",
+                                         "rope_kv_store", "mha",     "silu_mul",    "argmax", NULL};
     static const char *const quantised[][5] = {
         [LLAMA_AS_THEY_ARE] = {NULL},
         [LLAMA_W4A16] = {"gemm_w4a16"},

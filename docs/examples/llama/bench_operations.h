@@ -13,6 +13,7 @@
     OPERATION(gemm_w4a16)           \
     OPERATION(rope)                 \
     OPERATION(kv_store)             \
+    OPERATION(rope_kv_store)        \
     OPERATION(mha)                  \
     OPERATION(mha_paged)            \
     OPERATION(silu_mul)             \

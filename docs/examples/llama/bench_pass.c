@@ -112,14 +112,14 @@ static kiln_status attention(const bench_pass *p, int64_t layer) {
     return f->run->mha(f->stream, &params, sizeof params);
 }
 
-static kiln_status attend(const bench_pass *p, int64_t layer) {
+/* Of a prompt, whose rows attend to its rotated keys where they are. */
+static kiln_status rotate_then_store(const bench_pass *p, int64_t layer) {
     const bench_batch *b = p->batch;
     const bench_model *m = b->model;
     const bench_format *f = &m->format;
     const bench_shape *s = m->shape;
     const int64_t stride = bench_heads_size(s), query = bench_query_size(s), key = bench_key_size(s);
     char *heads = b->heads;
-    TRY(multiply_normed(p, heads, &m->qkv, layer, 0, p->rows));
     const kiln_rope_params rope = {.y = heads,
                                    .x = heads,
                                    .positions = p->positions,
@@ -142,7 +142,48 @@ static kiln_status attend(const bench_pass *p, int64_t layer) {
                                         .value_stride = stride,
                                         .index_type = KILN_INDEX_I64,
                                         .cache_type = b->cache_type};
-    TRY(f->run->kv_store(f->stream, &store, sizeof store));
+    return f->run->kv_store(f->stream, &store, sizeof store);
+}
+
+/* Of a step, whose rows attend to the cache. */
+static kiln_status rotate_and_store(const bench_pass *p, int64_t layer) {
+    const bench_batch *b = p->batch;
+    const bench_model *m = b->model;
+    const bench_format *f = &m->format;
+    const bench_shape *s = m->shape;
+    const int64_t stride = bench_heads_size(s), query = bench_query_size(s), key = bench_key_size(s);
+    char *heads = b->heads;
+    const kiln_rope_kv_store_params params = {.query_out = heads,
+                                              .key_cache = bench_layer_cache(b, b->key_cache, layer),
+                                              .value_cache = bench_layer_cache(b, b->value_cache, layer),
+                                              .query = heads,
+                                              .key = heads + bench_bytes(m, 1, query),
+                                              .value = heads + bench_bytes(m, 1, query + key),
+                                              .slot_mapping = p->slots,
+                                              .positions = p->positions,
+                                              .frequencies = m->frequencies,
+                                              .tokens = p->rows,
+                                              .heads = s->heads,
+                                              .kv_heads = s->kv_heads,
+                                              .head_dim = s->head_dim,
+                                              .pairs = s->head_dim / 2,
+                                              .capacity = b->batch * b->room,
+                                              .query_out_stride = stride,
+                                              .query_stride = stride,
+                                              .key_stride = stride,
+                                              .value_stride = stride,
+                                              .slot_type = KILN_INDEX_I64,
+                                              .cache_type = b->cache_type};
+    return f->run->rope_kv_store(f->stream, &params, sizeof params);
+}
+
+static kiln_status attend(const bench_pass *p, int64_t layer) {
+    const bench_batch *b = p->batch;
+    const bench_model *m = b->model;
+    const bench_format *f = &m->format;
+    const int64_t query = bench_query_size(m->shape);
+    TRY(multiply_normed(p, b->heads, &m->qkv, layer, 0, p->rows));
+    TRY(p->lengths ? rotate_and_store(p, layer) : rotate_then_store(p, layer));
     TRY(attention(p, layer));
     if (f->operators) TRY(f->operators->quantise(f->stream, f->precision, b->codes, b->attended, p->rows, query));
     return multiply_branch(p, b->attended, &m->out, layer);

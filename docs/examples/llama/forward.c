@@ -9,8 +9,7 @@
     OPERATION(rmsnorm)        \
     OPERATION(add_rmsnorm)    \
     OPERATION(gemm)           \
-    OPERATION(rope)           \
-    OPERATION(kv_store)       \
+    OPERATION(rope_kv_store)  \
     OPERATION(silu_mul)
 
 typedef struct operations {
@@ -103,30 +102,28 @@ static kiln_status add_and_norm(const llama_forward *f, kiln_stream *stream, con
     return run(f)->add_rmsnorm(stream, &params, sizeof params);
 }
 
-static kiln_status rotate(const llama_forward *f, kiln_stream *stream, void *x, int64_t heads) {
-    kiln_rope_params params = {.y = x,
-                               .x = x,
-                               .positions = f->positions,
-                               .frequencies = f->weights->frequencies,
-                               .tokens = f->rows,
-                               .heads = heads,
-                               .pairs = llama_head_dim(&f->weights->config) / 2,
-                               .layout = KILN_ROPE_INTERLEAVED};
-    return run(f)->rope(stream, &params, sizeof params);
-}
-
-static kiln_status store(const llama_forward *f, kiln_stream *stream, int32_t layer) {
-    kiln_kv_store_params params = {.key_cache = llama_layer_cache(f, f->key_cache, layer),
-                                   .value_cache = llama_layer_cache(f, f->value_cache, layer),
-                                   .key = f->key,
-                                   .value = f->value,
-                                   .slot_mapping = f->slots,
-                                   .tokens = f->rows,
-                                   .cols = llama_kv_size(&f->weights->config),
-                                   .capacity = f->capacity,
-                                   .index_type = KILN_INDEX_I64,
-                                   .cache_type = f->cache_type};
-    return run(f)->kv_store(stream, &params, sizeof params);
+/* Rotates the queries in place, and the keys on their way into the cache. */
+static kiln_status rotate_and_store(const llama_forward *f, kiln_stream *stream, int32_t layer) {
+    const llama_config *c = &f->weights->config;
+    kiln_rope_kv_store_params params = {.query_out = f->query,
+                                        .key_cache = llama_layer_cache(f, f->key_cache, layer),
+                                        .value_cache = llama_layer_cache(f, f->value_cache, layer),
+                                        .query = f->query,
+                                        .key = f->key,
+                                        .value = f->value,
+                                        .slot_mapping = f->slots,
+                                        .positions = f->positions,
+                                        .frequencies = f->weights->frequencies,
+                                        .tokens = f->rows,
+                                        .heads = c->heads,
+                                        .kv_heads = c->kv_heads,
+                                        .head_dim = llama_head_dim(c),
+                                        .pairs = llama_head_dim(c) / 2,
+                                        .capacity = f->capacity,
+                                        .layout = KILN_ROPE_INTERLEAVED,
+                                        .slot_type = KILN_INDEX_I64,
+                                        .cache_type = f->cache_type};
+    return run(f)->rope_kv_store(stream, &params, sizeof params);
 }
 
 static kiln_status attend(const llama_forward *f, kiln_stream *stream, int32_t layer) {
@@ -135,9 +132,7 @@ static kiln_status attend(const llama_forward *f, kiln_stream *stream, int32_t l
     TRY(project(f, stream, f->query, f->normed, LLAMA_query, layer, size, size));
     TRY(project(f, stream, f->key, f->normed, LLAMA_key, layer, kv_size, size));
     TRY(project(f, stream, f->value, f->normed, LLAMA_value, layer, kv_size, size));
-    TRY(rotate(f, stream, f->query, c->heads));
-    TRY(rotate(f, stream, f->key, c->kv_heads));
-    TRY(store(f, stream, layer));
+    TRY(rotate_and_store(f, stream, layer));
     TRY(f->attend(f->user, stream, layer));
     if (f->quantised && f->quantised->operators) TRY(llama_quantised_attended(f, stream));
     return project(f, stream, f->branch, f->attended, LLAMA_out, layer, size, size);
