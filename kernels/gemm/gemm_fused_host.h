@@ -1,5 +1,5 @@
-/* gemm, host side, of calls that normalise the rows of a, gate the result, or both: by one kernel, or by a launch for
- * each of these and a product in between, whose tensors lie in the workspace.
+/* gemm, host side, of calls that normalise the rows of a, gate the result, or both: by one kernel, or by a launch that
+ * normalises, and another that gates where no kernel does, by way of the workspace.
  *
  * Included once, by gemm.c. */
 
@@ -49,32 +49,31 @@ static kiln_status add_packed(const char *name, const char *tensor, const kiln_g
     return KILN_OK;
 }
 
-/* The product between the launches: its rows of a, normalised, and its result, not yet gated, lie at the workspace's
- * beginning and behind that, and the rest is its own workspace. */
-static kiln_status inner_product(kiln_stream *stream, const kiln_gemm_params *params, unsigned part, const char *name,
-                                 kiln_gemm_params *product, uint64_t *out_size) {
+/* The call that is left when a launch normalises the rows of a first, or else one gates the product: what it reads from
+ * that launch, or leaves to it, lies at the workspace's beginning, and the rest is its own workspace. */
+static kiln_status next_call(kiln_stream *stream, const kiln_gemm_params *params, unsigned part, const char *name,
+                             kiln_gemm_params *next, uint64_t *out_size) {
     const unsigned size_log2 = kiln__part_size_log2(part);
     char *workspace = params->workspace; /* NULL: the size alone is asked for */
     uint64_t bytes = 0;
     size_t own;
-    *product = *params;
-    product->norm_weight = NULL;
-    product->gated = 0;
+    *next = *params;
     if (params->norm_weight && params->k) {
-        product->a = workspace;
-        product->a_stride = product->a_batch_stride = 0;
+        next->norm_weight = NULL;
+        next->a = workspace;
+        next->a_stride = next->a_batch_stride = 0;
         KILN__TRY(add_packed(name, "a", params, params->k, size_log2, &bytes));
+    } else {
+        next->gated = 0;
+        next->n *= 2;
+        next->activation = KILN_GEMM_NONE;
+        next->d = workspace;
+        next->d_stride = next->d_batch_stride = 0;
+        KILN__TRY(add_packed(name, "d", params, next->n, size_log2, &bytes));
     }
-    if (params->gated) {
-        product->n *= 2;
-        product->activation = KILN_GEMM_NONE;
-        product->d = workspace ? workspace + bytes : NULL;
-        product->d_stride = product->d_batch_stride = 0;
-        KILN__TRY(add_packed(name, "d", params, product->n, size_log2, &bytes));
-    }
-    KILN__TRY(gemm_workspace(stream, product, sizeof *product, part, &own, name));
-    product->workspace = workspace && own ? workspace + bytes : NULL;
-    product->workspace_size = own;
+    KILN__TRY(gemm_workspace(stream, next, sizeof *next, part, &own, name));
+    next->workspace = workspace && own ? workspace + bytes : NULL;
+    next->workspace_size = own;
     *out_size = bytes + own;
     return KILN_OK;
 }
@@ -82,42 +81,38 @@ static kiln_status inner_product(kiln_stream *stream, const kiln_gemm_params *pa
 /* Enough for the call, whether its tensors are aligned or not; 0 if one kernel does it either way. */
 static kiln_status fused_workspace(kiln_stream *stream, const kiln_gemm_params *params, const kiln_module *module,
                                    unsigned part, bool may_be_wide, size_t *out_size, const char *name) {
-    kiln_gemm_params product;
+    kiln_gemm_params next;
     for (uint32_t wide = 0; wide <= may_be_wide; wide++)
         if (!fused_kernel_of(params, module, wide).kernel)
-            return inner_product(stream, params, part, name, &product, out_size);
+            return next_call(stream, params, part, name, &next, out_size);
     return KILN_OK;
 }
 
-/* The launches around a product. */
+/* A launch that normalises before the call that is left, or gates after it. */
 static kiln_status launch_stages(kiln_stream *stream, const kiln_gemm_params *params, const kiln_module *module,
                                  kiln_gemm_fused_args *args, unsigned part, const char *name) {
     const unsigned size_log2 = kiln__part_size_log2(part);
-    const uint64_t rows = (uint64_t)params->m * (uint64_t)params->batch;
     const uint32_t vector = KILN_VECTOR_BYTES >> size_log2;
-    kiln_gemm_params product;
+    const bool normed = args->norm_weight;
+    const kiln_kernel *kernel = &module->kernels[normed ? KERNEL_gemm_norm : KERNEL_gemm_gate];
+    const uint64_t tiles = normed ? 1 : tiles_of(params->n, KILN_BLOCK * vector);
+    kiln_gemm_params next;
     uint64_t needed;
-    kiln_launch_config norm, gate;
-    KILN__TRY(inner_product(stream, params, part, name, &product, &needed));
+    kiln_launch_config config;
+    KILN__TRY(next_call(stream, params, part, name, &next, &needed));
     KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
-    KILN__TRY(kiln__grid(name, 1, rows, &norm));
-    KILN__TRY(kiln__grid(name, tiles_of(params->n, KILN_BLOCK * vector), rows, &gate));
-    if (args->norm_weight) {
-        const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_norm];
-        args->packed = params->workspace;
+    KILN__TRY(kiln__grid(name, tiles, (uint64_t)params->m * (uint64_t)params->batch, &config));
+    kiln__plan_take(kernel, normed ? "normalises the rows of a first" : "gates the product");
+    args->packed = params->workspace;
+    if (normed) {
         args->plain.wide &= params->k % vector == 0;
-        kiln__plan_take(kernel, "normalises the rows of a first");
-        KILN__TRY(kiln__operator_launch(stream, kernel, &norm, args, sizeof *args));
+        KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
+        return gemm(stream, &next, sizeof next, part, name);
     }
-    KILN__TRY(gemm(stream, &product, sizeof product, part, name));
-    if (!params->gated) return KILN_OK;
-    const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_gate];
-    args->packed = product.d;
-    args->plain.wide =
-        params->n % vector == 0 &&
-        kiln__rows_wide((uintptr_t)params->d, 2, args->plain.d_stride | args->plain.d_batch_stride, size_log2);
-    kiln__plan_take(kernel, "gates the product");
-    return kiln__operator_launch(stream, kernel, &gate, args, sizeof *args);
+    const int64_t strides = args->plain.d_stride | args->plain.d_batch_stride;
+    args->plain.wide = params->n % vector == 0 && kiln__rows_wide((uintptr_t)params->d, 2, strides, size_log2);
+    KILN__TRY(gemm(stream, &next, sizeof next, part, name));
+    return kiln__operator_launch(stream, kernel, &config, args, sizeof *args);
 }
 
 static kiln_status launch_fused(kiln_stream *stream, const kiln_gemm_params *params, const kiln_module *module,

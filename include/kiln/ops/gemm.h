@@ -95,8 +95,8 @@ typedef struct kiln_gemm_params {
  *
  * One kernel does a call with either or both of up to 8 rows of a, or without norm_weight up to 16 where gemm has
  * kernels for so many, and needs no workspace, except f16 with norm_weight where rows are done by matrix units. For any
- * other, one launch normalises the rows and one gates the product, by way of the workspace, without which the call is
- * refused. */
+ * other, one launch normalises the rows first, and one gates the product where no kernel does both, by way of the
+ * workspace, without which the call is refused. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
