@@ -75,19 +75,6 @@ KILN_INLINE float group_value(group_max max) {
 }
 #endif
 
-/* Sends the key of the thread's greatest element to all blocks of the team. Returns how many bytes each is sent. */
-KILN_INLINE uint32_t send_greatest(const team_row *r, uint32_t key) {
-    enum { SENT = KILN_VECTOR_BYTES / sizeof(uint16_t) };
-    meeting *m = r->meeting;
-    if (r->team == 1) return 0;
-    m->own[kiln_thread()] = (uint16_t)(key >> 16);
-    kiln_barrier();
-    KILN_LOOP
-    for (uint32_t rank = subgroup(); rank < r->team; rank += KILN_SUBGROUPS)
-        KILN_TEAM_SEND_VECTOR(&m->greatest[r->rank][lane() * SENT], rank, &m->shared[0], &m->own[lane() * SENT]);
-    return r->team * (uint32_t)sizeof m->own;
-}
-
 /* Finds the greatest element of each of the thread's groups, up to the last one that has any; -inf where one has none.
  * Where a round goes beyond the thread's last vector, that one is taken again. Returns the thread's greatest key. */
 KILN_INLINE uint32_t take_groups(const team_row *r) {
@@ -357,35 +344,34 @@ KILN_INLINE uint32_t draw(const kiln_row *row, const pool *p, kiln_filters filte
     return *p->found;
 }
 
-KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uint64_t all, uint64_t bits) {
+KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filters, uint64_t all,
+                                  const uint64_t *bits) {
     const team_row *r = (const team_row *)(const void *)row;
-    bool only_top_p = !filters.top_k && !filters.least;
-    uint64_t need = only_top_p ? (uint64_t)((float)(all >> 16) * filters.top_p) + 1 : 0;
-    uint32_t wanted = only_top_p ? LIKELY_GROUPS : filters.top_k, bound = 0;
+    bool only_top_p = !filters->top_k && !filters->least;
+    uint64_t need = only_top_p ? (uint64_t)((float)(all >> 16) * filters->top_p) + 1 : 0;
+    uint32_t wanted = only_top_p ? LIKELY_GROUPS : filters->top_k, bound = 0;
     if (wanted == 1) bound = kiln_order_key(row->max);
     if (wanted > 1) {
         bound = group_bound(r, kiln_order_key(row->max), wanted, need);
     }
-    bound = filters.least > bound ? filters.least : bound;
+    bound = filters->least > bound ? filters->least : bound;
     if (bound == 0 && r->place.cols > RANKS) return KILN_NOWHERE;
     uint32_t count = gather_candidates(r, take_candidates(r, bound)), col = 0;
     if (count > RANKS) return KILN_NOWHERE;
     exchange *shared = r->shared;
     const pool p = {shared->ranks, shared->weights, shared->sums,  shared->kept,
                     shared->sum,   &shared->found,  kiln_thread(), KILN_BLOCK};
-    if (r->rank == 0) col = draw(row, &p, filters, bits, count, only_top_p ? all : 0);
+    if (r->rank == 0) col = draw(row, &p, *filters, *bits, count, only_top_p ? all : 0);
     if (only_top_p && r->team > 1) col = (uint32_t)team_share(r, col)[0];
     return col;
 }
 
-/* The column that is chosen of a row, in the first block of its team; -1 if there is none. */
-KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, meeting *met, uint32_t team,
-                               uint64_t number) {
+/* The column that a block chooses of a row; -1 if there is none. */
+KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, uint64_t number) {
     const kiln_element *x = (const kiln_element *)args->x + number * (uint64_t)args->x_stride;
     kiln_row_options options = kiln_options_of(args, number);
     uint32_t turn[2] = {0, 0};
-    team_row r = {
-        {x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, team), shared, met, team, team_rank(team), 0, 0, 0, turn};
+    team_row r = {{x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, 1), shared, NULL, 1, 0, 0, 0, 0, turn, NULL};
     r.single = single_col(&r);
     divide_groups(&r);
     if (anew(kiln_thread()) == 0) {
@@ -393,16 +379,16 @@ KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, m
         shared->listed = shared->count = 0;
     }
     shared->counts[kiln_thread()] = 0;
-    const uint32_t own = take_groups(&r), more = send_greatest(&r, own);
-    team_give(&r, subgroup_greatest(own), more);
+    const uint32_t own = take_groups(&r);
+    team_give(&r, subgroup_greatest(own), 0);
     if (anew(kiln_thread()) == 0) shared->bits = kiln_sample_bits(args, number); /* while others give */
     const uint32_t greatest = greatest_share(&r, team_take(&r));
-    if (team > 1) kiln_barrier(); /* the bits are seen */
     if (!uniform(greatest)) return -1;
     kiln_filters filters = kiln_filters_of(&r.row, options, greatest);
     r.place = shared->place;
     r.row.cols = r.place.cols;
-    return (int32_t)kiln_choose(&r.row, filters, shared->bits);
+    const uint64_t bits = shared->bits;
+    return (int32_t)kiln_choose(&r.row, &filters, &bits);
 }
 
 #endif

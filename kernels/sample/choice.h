@@ -83,7 +83,7 @@ KILN_INLINE uint64_t kiln_sample_units(const kiln_row *row, float value) {
 #ifdef KILN_ROW_FEW
 /* The chosen column, if it is found among few elements; else KILN_NOWHERE. all is what all elements weigh, where only
  * top-p filters. */
-KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, kiln_filters filters, uint64_t all, uint64_t bits);
+KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filters, uint64_t all, const uint64_t *bits);
 #endif
 /* The measure of a whole choice. */
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure);
@@ -173,14 +173,14 @@ KILN_INLINE uint64_t kiln_sample_need(float top_p, uint64_t all) {
  * keep: the key of the last of them is found in one step, its column in the next, among the elements with that key,
  * which weigh the same. The last step draws.
  * The steps are a loop, so that an image has one copy of what they call. */
-KILN_INLINE uint32_t kiln_choose(const kiln_row *row, kiln_filters filters, uint64_t bits) {
+KILN_INLINE uint32_t kiln_choose(const kiln_row *row, const kiln_filters *filters, const uint64_t *bits) {
     enum { TOP_K, TOP_K_EQUAL, TOP_P, TOP_P_EQUAL, DRAW };
-    kiln_choice choice = {filters.least, filters.least ? row->cols : 0, 0xffffffffu};
+    kiln_choice choice = {filters->least, filters->least ? row->cols : 0, 0xffffffffu};
     uint64_t need = 0;
     int step = TOP_K;
 #ifdef KILN_ROW_FEW
-    bool only_top_p = !filters.top_k && !filters.least;
-    if (!only_top_p || filters.top_p != 0.0f) {
+    bool only_top_p = !filters->top_k && !filters->least;
+    if (!only_top_p || filters->top_p != 0.0f) {
         uint64_t all = only_top_p ? kiln_row_sum(row, choice, KILN_WEIGHT) : 0;
         uint32_t col = kiln_row_few(row, filters, all, bits);
         if (col != KILN_NOWHERE) return col;
@@ -189,18 +189,19 @@ KILN_INLINE uint32_t kiln_choose(const kiln_row *row, kiln_filters filters, uint
     KILN_LOOP
     for (; step <= DRAW; step++) {
         bool equal = step == TOP_K_EQUAL || step == TOP_P_EQUAL;
-        if ((step == TOP_K && !filters.top_k) || (step == TOP_P && filters.top_p == 0.0f) || (equal && !need)) continue;
+        if ((step == TOP_K && !filters->top_k) || (step == TOP_P && filters->top_p == 0.0f) || (equal && !need))
+            continue;
         if (equal || step == DRAW) {
             kiln_measure measure = equal ? KILN_COUNT : KILN_WEIGHT;
             uint64_t all = kiln_row_sum(row, choice, measure);
             uint64_t each = step == TOP_P_EQUAL ? kiln_sample_units(row, kiln_order_value(choice.key)) : 1;
-            uint64_t rest = equal ? (need - 1) / each : kiln_scaled(bits, all);
+            uint64_t rest = equal ? (need - 1) / each : kiln_scaled(*bits, all);
             choice.end = kiln_row_find(row, choice, measure, rest) + 1;
             choice.most = 0xffffffffu;
             need = 0;
             continue;
         }
-        uint32_t key = kiln_row_key(row, choice, step == TOP_K ? KILN_COUNT : KILN_WEIGHT, &filters, &need);
+        uint32_t key = kiln_row_key(row, choice, step == TOP_K ? KILN_COUNT : KILN_WEIGHT, filters, &need);
         if (!key) continue;
         choice.most = need ? key : 0xffffffffu;
         choice.end = key > choice.key ? row->cols : choice.end;

@@ -7,10 +7,12 @@
  *
  * Where a team is several blocks, what they give each other is sent into the shared memory of all of them, and counted
  * there by a barrier that expects so many bytes: a barrier of the cluster that orders memory takes each time as long as
- * a write to global memory.
+ * a write to global memory. Such a block has the vectors of its shares in its shared memory.
  *
  * The includer may define
  *
+ * KILN_TEAM_RESIDENT                        that a team may be several blocks
+ * KILN_TEAM_VECTORS()                       where a block of several has its vectors
  * KILN_TEAM_RANK()                          which block of its cluster this one is
  * KILN_TEAM_SYNC()                          the barrier of the cluster
  * KILN_TEAM_SHARED(pointer, rank)           where another block has what this one has at the pointer
@@ -34,7 +36,8 @@
 #include "kernels/sample/choice.h"
 #include "kernels/sample/units_gpu.h"
 
-#ifndef KILN_TEAM_RANK
+#ifndef KILN_TEAM_RESIDENT
+#define KILN_TEAM_VECTORS()             ((const kiln_vector *)NULL)
 #define KILN_TEAM_RANK()                0
 #define KILN_TEAM_SYNC()                kiln_barrier()
 #define KILN_TEAM_SHARED(pointer, rank) (pointer)
@@ -83,36 +86,39 @@ typedef struct row_place {
 /* Shared memory of a block. */
 typedef struct exchange {
     union {
-        uint32_t bins[2][BINS + KILN_BLOCK]; /* sums, their lower halves and their upper ones; behind them, for each
-                                              * thread, what is in no bin */
-        float groups[GROUPS][KILN_BLOCK];    /* the greatest element of each */
+        uint32_t bins[2][BINS + KILN_SUBGROUP]; /* sums, their lower halves and their upper ones; behind them, for each
+                                                 * lane, what is in no bin */
+        float groups[GROUPS][KILN_BLOCK];       /* the greatest element of each */
         struct {
             uint64_t ranks[RANKS + RANKS_PAST]; /* of the candidates */
             uint64_t weights[RANKS + RANKS_PAST];
             uint64_t sums[RANKS];
         };
-    };
-    union {
         uint64_t threads[KILN_BLOCK];
-        uint32_t counts[KILN_BLOCK];
     };
+    uint32_t counts[KILN_BLOCK];
     uint64_t shares[2][SHARES];
     uint64_t subgroups[KILN_SUBGROUPS];
     uint64_t told[3];
     row_place place;
-    uint64_t bits; /* the row's random bits */
+    uint64_t bits;        /* the row's random bits */
+    kiln_filters filters; /* of several blocks, which lack registers */
     uint64_t through;
     uint64_t kept[2], sum[2]; /* the last rank that a filter keeps, and what is kept weighs */
     uint32_t found;
     uint32_t listed, count; /* of the list and of the candidates */
-    uint16_t list[RANKS];   /* groups that may have candidates */
+    union {
+        uint16_t list[RANKS];                                               /* groups that may have candidates */
+        kiln_vector own[KILN_BLOCK * sizeof(uint16_t) / KILN_VECTOR_BYTES]; /* the upper halves of the keys of the
+                                                                             * threads' greatest elements, to be sent */
+    };
 } exchange;
 
 /* More of it, where a team is several blocks: what the others send. */
 typedef struct meeting {
-    uint16_t greatest[TEAM_MOST][KILN_BLOCK]; /* the upper halves of the keys of each thread's greatest element */
-    uint16_t own[KILN_BLOCK];                 /* those of this block */
+    uint16_t greatest[TEAM_MOST][KILN_BLOCK]; /* what each block has in its `own` */
     uint64_t shared[2], told, gathered;       /* barriers: of the shares, of what is told, of candidates */
+    uint64_t arrived[KILN_SUBGROUPS];         /* of the vectors of each subgroup's share */
 } meeting;
 
 /* A row, and its team. */
@@ -125,6 +131,7 @@ typedef struct team_row {
     uint32_t single;              /* the column of the single element that the thread has; cols: it has none */
     uint32_t groups, rounds_log2; /* candidates_gpu.h */
     uint32_t *turn;               /* how often shares have been given, which alternate, and been told */
+    struct piece *piece;          /* resident_sm90a.h */
 } team_row;
 
 KILN_INLINE void team_sync(uint32_t team) {
@@ -191,7 +198,9 @@ KILN_INLINE uint32_t vector_col(const team_row *r, uint32_t vector) {
     return r->place.head + vector * KILN_VECTOR;
 }
 
+/* A vector of the block's shares. */
 KILN_INLINE kiln_vector vector_at(const team_row *r, uint32_t vector) {
+    if (r->team > 1) return KILN_TEAM_VECTORS()[vector - r->rank * KILN_SUBGROUPS * r->place.each];
     return kiln_vector_load(KILN_GLOBAL(const kiln_element, r->place.x) + vector_col(r, vector));
 }
 
@@ -418,6 +427,13 @@ KILN_INLINE uint64_t weight_of(const kiln_row *row, float value) {
     return units_sum(one);
 }
 
+/* The measure of one element. */
+KILN_INLINE uint64_t measure_of_one(const row_measure *m, float value, uint32_t col) {
+    bool chosen = is_chosen(m, value, col);
+    uint64_t one = chosen ? 1 : 0;
+    return m->counts ? one : weight_of(&m->row, chosen ? value : -KILN_INFINITY);
+}
+
 /* The vectors of a thread's share. */
 typedef struct row_walk {
     uint32_t first, last;
@@ -484,18 +500,22 @@ KILN_INLINE uint64_t sum_share(const team_row *r, const row_measure *m) {
         for (uint32_t k = 0; k < WALKED && vector < walk.last; k++, vector += KILN_SUBGROUP)
             sum += sum_vector(m, walk_next(&w), vector_col(r, vector));
     }
-    if (r->single < r->place.cols) {
-        float value = value_at(r, r->single);
-        bool chosen = is_chosen(m, value, r->single);
-        uint64_t one = chosen ? 1 : 0;
-        sum += m->counts ? one : weight_of(&m->row, chosen ? value : -KILN_INFINITY);
-    }
+    if (r->single < r->place.cols) sum += measure_of_one(m, value_at(r, r->single), r->single);
     return sum;
 }
+
+#ifdef KILN_TEAM_RESIDENT
+/* kiln_row_sum and kiln_row_find of several blocks. */
+KILN_INLINE uint64_t resident_sum(const team_row *r, const row_measure *m);
+KILN_INLINE uint32_t resident_find(const team_row *r, const row_measure *m, uint64_t rest, bool drawn);
+#endif
 
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure) {
     const team_row *r = (const team_row *)(const void *)row;
     const row_measure m = measure_of(row, choice, measure);
+#ifdef KILN_TEAM_RESIDENT
+    if (r->team > 1) return resident_sum(r, &m);
+#endif
     return team_sum(r, sum_share(r, &m));
 }
 
@@ -550,7 +570,7 @@ KILN_INLINE uint32_t bin_of(const row_measure *m, row_bins bins, float value, ui
         bin = exponent_bin(&m->row, value);
     else
         in &= (value >= bins.least) & (value <= bins.most);
-    return in ? bin : BINS + kiln_thread();
+    return in ? bin : BINS + lane();
 }
 
 /* Measures the elements of a vector in bins, if the thread has one. */
@@ -658,7 +678,7 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
     for (;;) {
         kiln_barrier(); /* what the bins take the place of has been read by all */
         KILN_LOOP
-        for (uint32_t i = kiln_thread(); i < BINS + KILN_BLOCK; i += KILN_BLOCK)
+        for (uint32_t i = kiln_thread(); i < BINS + KILN_SUBGROUP; i += KILN_BLOCK)
             shared->bins[0][i] = shared->bins[1][i] = 0;
         kiln_barrier();
         bin_share(r, &m, bins);
@@ -700,6 +720,9 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
 KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln_measure measure, uint64_t rest) {
     const team_row *r = (const team_row *)(const void *)row;
     const row_measure m = measure_of(row, choice, measure);
+#ifdef KILN_TEAM_RESIDENT
+    if (r->team > 1) return resident_find(r, &m, rest, measure == KILN_WEIGHT);
+#endif
     exchange *shared = r->shared;
     uint32_t begin = 0, end = r->place.cols, each = 0, count = r->team * KILN_SUBGROUPS;
     const uint64_t *values = shared->shares[(r->turn[0] - 1) % 2];

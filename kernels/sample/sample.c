@@ -13,6 +13,13 @@ enum {
 /* Weights are at most 2^40: their sum fits in 63 bits. */
 enum { COLS_MOST = 1 << 22 };
 
+/* How much of a row a block of a cluster has in its shared memory: the vectors of its subgroups. */
+static uint32_t block_bytes(int64_t cols, unsigned size_log2) {
+    enum { SUBGROUPS = KILN_BLOCK / KILN_SUBGROUP, SHARES = KILN_SAMPLE_CLUSTER * SUBGROUPS };
+    uint32_t vectors = (uint32_t)(((uint64_t)cols << size_log2) / KILN_VECTOR_BYTES);
+    return (vectors + SHARES - 1) / SHARES * SUBGROUPS * KILN_VECTOR_BYTES;
+}
+
 KILN__HOST_SIDE kiln_status sample(kiln_stream *stream, const kiln_sample_params *params, size_t params_size,
                                    unsigned part, const char *name) {
     kiln_sample_params copy;
@@ -74,10 +81,13 @@ KILN__HOST_SIDE kiln_status sample(kiln_stream *stream, const kiln_sample_params
         .each = rows >= KILN_SAMPLE_SHORT_ROWS && cols <= KILN_SAMPLE_SHORT_COLS ? KILN_BLOCK / KILN_SUBGROUP : 1,
     };
     const kiln_kernel *kernel = &module->kernels[KERNEL_sample], *cluster = &module->kernels[KERNEL_sample_cluster];
-    bool shared = !cluster->info.absent && rows <= KILN_SAMPLE_CLUSTER_ROWS && cols >= KILN_SAMPLE_CLUSTER_COLS;
+    uint32_t held = block_bytes(cols, size_log2), most = (uint32_t)stream->device->info.max_shared_bytes;
+    bool shared = !cluster->info.absent && rows <= KILN_SAMPLE_CLUSTER_ROWS && cols >= KILN_SAMPLE_CLUSTER_COLS &&
+                  held + cluster->info.shared_bytes <= most;
     kiln_launch_config config;
     uint64_t blocks = ((uint64_t)rows + args.each - 1) / args.each;
     KILN__TRY(kiln__grid(name, shared ? KILN_SAMPLE_CLUSTER : 1, blocks, &config));
+    config.dynamic_shared_bytes = shared ? held : 0;
     return kiln__operator_launch(stream, shared ? cluster : kernel, &config, &args, sizeof args);
 }
 

@@ -156,7 +156,8 @@ KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_c
         args.y[number] = -1;
         if (!greatest) continue;
         kiln_filters filters = kiln_filters_of(&row.row, kiln_options_of(&args, number), greatest);
-        args.y[number] = (int32_t)kiln_choose(&row.row, filters, kiln_sample_bits(&args, number));
+        const uint64_t bits = kiln_sample_bits(&args, number);
+        args.y[number] = (int32_t)kiln_choose(&row.row, &filters, &bits);
     }
 }
 KILN_CPU_KERNEL(sample)

@@ -44,7 +44,7 @@ KILN_ENTRY(sample, kiln_sample_args) {
     KILN_LOOP
     while (left) {
         const kiln_sample_args *late = KILN_LATE_ARGS(kiln_sample_args, args);
-        int32_t col = sample_row(late, &shared.block, NULL, 1, row_of(late, left));
+        int32_t col = sample_row(late, &shared.block, row_of(late, left));
         late = KILN_LATE_ARGS(kiln_sample_args, args);
         if (anew(kiln_thread()) == 0) {
             late->y[row_of(late, left)] = col;

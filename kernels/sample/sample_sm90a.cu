@@ -1,19 +1,20 @@
 /* sample for sm_90a: sample_gpu.c, whose kernel may begin before the preceding kernel has ended, and sample_cluster for
- * a few long rows, each of which a cluster of eight blocks shares: so 64 rows take all multiprocessors instead of half
- * of them with a block each.
+ * a few long rows, each of which is in the shared memory of a cluster of eight blocks: resident_sm90a.h. Of 64 rows of
+ * up to 133,000 elements of 16 bits a multiprocessor has four blocks. It copies their shares one after the other, so
+ * that the blocks whose shares come first compute while it waits for those of others.
  *
- * Measured (H100 80GB HBM3, driver 580.159.04, 2026-11-26; bf16, [64, 128256], normal logits; graphs, cold): 16.9 us
- * with temperature 0, 20.7 with top_k 50 and top_p 0.9, 34.9 without filters, 144 with top_p 0.9 alone; reading the
- * rows takes 5.6. Without filters the sum of all weights took twice the rest: a thread had one vector ahead of it in
- * flight, from L2, and asked of each element of a whole row whether it is chosen: 10 of 31 instructions. Since then
- * four vectors are in flight and whole rows are summed without asking, and the random bits are made while blocks tell
- * each other their greatest. Predicted, not measured: 31 us without filters. */
+ * Measured of an earlier version, which read rows again from L2 (H100 80GB HBM3, driver 580.159.04, 2026-11-26; bf16,
+ * [64, 128256], normal logits; graphs, cold): 16.9 us with temperature 0, 20.7 with top_k 50 and top_p 0.9, 34.9
+ * without filters, 144 with top_p 0.9 alone; reading the rows takes 5.6. Since then not measured. */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/arch/sm90a_send.h"
 #include "kernels/arch/sm90a_shared.h"
+#include "kernels/common/element.h"
 #include "kernels/common/tuned.h"
 
+#define KILN_TEAM_RESIDENT
+#define KILN_TEAM_VECTORS()             resident_vectors()
 #define KILN_TEAM_RANK()                kiln_sm90a_cluster_rank()
 #define KILN_TEAM_SYNC()                kiln_sm90a_cluster_sync()
 #define KILN_TEAM_SHARED(pointer, rank) kiln_sm90a_shared_of(pointer, rank)
@@ -26,10 +27,16 @@
 #define KILN_TEAM_EXPECT(barrier, bytes) kiln_sm90a_mbarrier_arrive_expect_tx(kiln_sm90a_shared(barrier), bytes)
 #define KILN_TEAM_WAIT(barrier, parity)  kiln_sm90a_mbarrier_wait(kiln_sm90a_shared(barrier), parity)
 
+static __device__ __forceinline__ kiln_vector *resident_vectors(void) {
+    KILN_DYNAMIC_SHARED(kiln_vector, vectors);
+    return vectors;
+}
+
 /* Three blocks of a multiprocessor, since the assembler spills for four. */
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 3) void
 
+#include "kernels/sample/resident_sm90a.h"
 #include "kernels/sample/sample_gpu.c"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
@@ -52,8 +59,6 @@ KILN_ENTRY(sample_cluster, kiln_sample_args) {
     }
     __syncwarp();
     kiln_sm90a_cluster_arrive();
-    kiln_sm90a_cluster_wait(); /* a block's shared memory may be written once it has begun */
-    int32_t col = sample_row(&args, &shared, &met, KILN_SAMPLE_CLUSTER, kiln_block());
-    if (kiln_thread() == 0 && kiln_sm90a_cluster_rank() == 0) args.y[kiln_block()] = col;
+    sample_resident(&args, &shared, &met);
 }
 KILN_PROGRAMMATIC(sample_cluster)

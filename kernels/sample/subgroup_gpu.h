@@ -218,7 +218,7 @@ KILN_INLINE uint32_t take_few(const team_row *r, few *shared, const float max[FE
 KILN_INLINE uint32_t sample_short(const kiln_sample_args *args, few *shared, uint64_t number) {
     const kiln_element *x = (const kiln_element *)args->x + number * (uint64_t)args->x_stride;
     kiln_row_options options = kiln_options_of(args, number);
-    team_row r = {{x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, 1), NULL, NULL, 1, 0, 0, 0, 0, NULL};
+    team_row r = {{x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, 1), NULL, NULL, 1, 0, 0, 0, 0, NULL, NULL};
     float max[FEW_GROUPS];
     KILN_LOOP
     while (r.place.vectors > (uint32_t)FEW_GROUPS * KILN_SUBGROUP << r.rounds_log2)

@@ -16,16 +16,18 @@ typedef struct units {
 
 /* Adds the weight of a number, 0 for NaN. The row has no infinite elements. */
 KILN_INLINE void units_add(units *sum, const kiln_row *row, float value) {
-    float exponential = kiln_exp_finish(kiln_exp_reduce(kiln_fast_max(kiln_sample_exponent(row, value), -88.0f)));
+    const kiln_exp_reduction reduction = kiln_exp_reduce(kiln_fast_max(kiln_sample_exponent(row, value), -88.0f));
 #if defined(__CUDACC__)
-    /* Rounded down, a sum with 2^40 is a multiple of 2^17, and one with 2^23 an integer, in the lowest bits of its own.
-     */
-    float high = __fmaf_rd(exponential, 0x1p40f, 0x1p40f);
-    float low = __fmaf_rd(exponential, 0x1p40f, 0x1p40f + 0x1p23f - high);
+    /* 2^n is multiplied by 2^40 in its exponent, and by e^r with each addition. Rounded down, a sum with 2^40 is a
+     * multiple of 2^17, and one with 2^23 an integer, in the lowest bits of its own. */
+    const kiln_exp_reduction rest = {kiln_float(127), reduction.r};
+    float power = kiln_exp_finish(rest), scale = kiln_float((kiln_bits(reduction.shifted) + 40) << 23);
+    float high = __fmaf_rd(power, scale, 0x1p40f);
+    float low = __fmaf_rd(power, scale, 0x1p40f + 0x1p23f - high);
     sum->high += kiln_bits(high) - kiln_bits(0x1p40f);
     sum->low += kiln_bits(low) - kiln_bits(0x1p23f);
 #else
-    float high = __builtin_floorf(exponential * 0x1p23f);
+    float exponential = kiln_exp_finish(reduction), high = __builtin_floorf(exponential * 0x1p23f);
     sum->high += (uint32_t)high;
     sum->low += (uint32_t)KILN_FMA(high, -0x1p17f, exponential * 0x1p40f);
 #endif

@@ -359,6 +359,10 @@ static void test_agreement(kiln_stream *stream) {
         {1, 16411, 3000, 3, 0.9, 0, any_logit},    {1, 16411, 0, 3, 0.9, 0, any_logit},
         {1, 16411, 0, 1, 0.7, 0.01, any_logit},    {1, 16411, 3000, 0.02, 0, 0, any_logit},
         {2, 5003, 3000, 0.02, 0, 0, any_logit},    {2, 5003, 4900, 1, 0, 0, rarely_infinite_logit},
+        {3, 16411, 0, 1, 0, 0, any_logit},         {3, 40003, 0, 0.7, 0, 0, any_logit},
+        {3, 16411, 0, 0, 0, 0, few_logits},        {3, 16411, 1, 1, 0.5, 0, few_logits},
+        {3, 16411, 50, 1, 0.9, 0, any_logit},      {2, 16411, 0, 1, 0, 0, rarely_infinite_logit},
+        {2, 16411, 0, 20, 0, 0, wide_logit},       {3, 16411, 0, 0.01, 0, 0, negative_logit},
     };
     kiln_device_options options = {.backend = KILN_BACKEND_CPU, .threads = 1};
     kiln_device *cpu;
