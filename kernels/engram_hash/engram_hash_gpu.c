@@ -1,10 +1,11 @@
 /* engram_hash: the row of a table for each head of each n-gram of tokens, offset + mix modulo prime, in integers.
  *
- * A thread computes one head of up to 16 tokens: it divides once, for the reciprocal of its prime, and then multiplies
- * for each token (ngram.h). The threads of a token's heads, rounded up to a power of two, are neighbours, followed by
- * those of the next token, so that a block writes contiguous lines. Each head of an n-gram computes the mix for itself,
- * from ids that all of them read at once. A block computes one layer; where there are few tokens, a thread takes one
- * token.
+ * A thread computes one head of up to 16 tokens. The threads of a token's heads, rounded up to a power of two, are
+ * neighbours, followed by those of the next token, so that a block writes contiguous lines. The first token's threads
+ * divide, once for each head, for the reciprocals of the primes, by which all multiply (ngram.h). Each head of an
+ * n-gram computes the mix for itself, from ids that all of them read at once: those of shorter n-grams go through the
+ * longest one's too, so that a warp stays together. A block computes one layer; where there are few tokens, a thread
+ * takes one token.
  *
  * Floor: a write of 8 bytes a head at memory bandwidth; the ids, the lookup and the layers' numbers lie in caches.
  * docs/kernel-report.md has the instruction counts, which would be about a hundred higher with a division for each
@@ -14,27 +15,46 @@
 
 #include "kernels/engram_hash/ngram.h"
 
+/* The sequence of a token; without a division where there is one sequence. */
+KILN_INLINE kiln_varlen_sequence sequence_of(const kiln_engram_hash_args *args, uint32_t token) {
+    if (args->varlen.batch == 1 && !args->varlen.cu_seqlens) return (kiln_varlen_sequence){0, 0, args->tokens};
+    return kiln_varlen_find(&args->varlen, token);
+}
+
+/* The mix of the n-gram of a column's order: its column is not below that of a term's first n-gram. */
+KILN_INLINE uint64_t mix_of(const kiln_engram_hash_args *args, kiln_varlen_sequence sequence, uint32_t token,
+                            uint32_t column, const int64_t *multipliers) {
+    uint64_t mix = kiln_ngram_product(args, sequence, token, 0, multipliers);
+    KILN_LOOP
+    for (uint32_t before = 1, first = 0; before <= args->orders; before++, first += args->heads) {
+        const uint64_t product = kiln_ngram_product(args, sequence, token, before, multipliers);
+        mix ^= column < first ? 0 : product;
+    }
+    return mix;
+}
+
 KILN_ENTRY(engram_hash, kiln_engram_hash_args) {
-    uint32_t column = kiln_thread() & ((1u << args.lanes_log2) - 1), columns = args.orders * args.heads;
-    uint32_t slots = KILN_BLOCK >> args.lanes_log2, last = column / args.heads + 1;
-    uint64_t layer = kiln_block(), head = layer * columns + column;
-    if (column >= columns || layer >= args.layers) return;
-    uint64_t token = (uint64_t)kiln_tile() * args.run * slots + (kiln_thread() >> args.lanes_log2);
+    KILN_SHARED uint64_t reciprocals[KILN_BLOCK];
+    const uint32_t columns = args.orders * args.heads, slots = KILN_BLOCK >> args.lanes_log2;
+    const uint32_t column = kiln_thread() & ((1u << args.lanes_log2) - 1);
+    const uint64_t layer = kiln_block(), head = layer * columns + column;
+    if (layer >= args.layers) return; /* the whole block */
+    kiln_modulus modulus = {column < columns ? args.primes[head] : 0, 0};
+    if (kiln_thread() < columns) reciprocals[column] = kiln_modulus_of(modulus.value).reciprocal;
+    kiln_barrier();
+    if (column >= columns) return;
+    modulus.reciprocal = reciprocals[column];
     const int64_t *multipliers = args.multipliers + layer * (args.orders + 1);
-    kiln_modulus modulus = kiln_modulus_of(args.primes[head]);
-    int64_t offset = args.offsets ? args.offsets[head] : 0;
+    const int64_t offset = args.offsets ? args.offsets[head] : 0;
+    uint32_t token = kiln_tile() * args.run * slots + (kiln_thread() >> args.lanes_log2);
+    int64_t *target = args.rows + (layer * args.tokens + token) * columns + column;
 
     KILN_LOOP
-    for (uint32_t i = 0; i < args.run && token < args.tokens; i++, token += slots) {
-        kiln_varlen_sequence sequence = kiln_varlen_find(&args.varlen, (uint32_t)token);
+    for (uint32_t i = 0; i < args.run && token < args.tokens; i++, token += slots, target += slots * columns) {
+        const kiln_varlen_sequence sequence = sequence_of(&args, token);
         int64_t row = -1;
-        if (sequence.number < args.varlen.batch) {
-            uint64_t mix = 0;
-            KILN_LOOP
-            for (uint32_t before = 0; before <= last; before++)
-                mix ^= kiln_ngram_product(&args, sequence, (uint32_t)token, before, multipliers);
-            row = kiln_modulo((int64_t)mix, modulus);
-        }
-        args.rows[(layer * args.tokens + token) * columns + column] = row < 0 ? -1 : row + offset;
+        if (sequence.number < args.varlen.batch)
+            row = kiln_modulo((int64_t)mix_of(&args, sequence, token, column, multipliers), modulus);
+        *target = row < 0 ? -1 : row + offset;
     }
 }

@@ -9,10 +9,14 @@
 
 /* The upper 64 bits of a product. */
 KILN_INLINE uint64_t kiln_multiply_high(uint64_t a, uint64_t b) {
+#if defined(__CUDA_ARCH__)
+    return __umul64hi(a, b);
+#else
     uint64_t a_low = (uint32_t)a, a_high = a >> 32, b_low = (uint32_t)b, b_high = b >> 32;
     uint64_t middle = a_high * b_low + (a_low * b_low >> 32);
     uint64_t carry = a_low * b_high + (uint32_t)middle;
     return a_high * b_high + (middle >> 32) + (carry >> 32);
+#endif
 }
 
 /* Division by an invariant number as a multiplication: the reciprocal is (2^64 - 1) / value, rounded down. */
