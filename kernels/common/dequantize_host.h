@@ -43,7 +43,7 @@ static inline kiln_status kiln__dequantize_prepare(const char *name, const kiln_
     const uintptr_t places = (uintptr_t)call->codes | (rows > 1 ? (uintptr_t)args->codes_stride : 0);
     wide &= (places & ((1u << (4 - size_log2)) - 1)) == 0;
     args->y_stride = y.stride;
-    return kiln__elementwise_pairs(name, rows, cols, size_log2, wide, &args->shape, config);
+    return kiln__elementwise(name, rows, cols, size_log2, wide, &args->shape, config);
 }
 
 #endif

@@ -41,6 +41,6 @@ static kiln_status dequantize_nvfp4(kiln_stream *stream, const kiln_dequantize_n
     const uintptr_t places = (uintptr_t)params->codes | (rows > 1 ? (uintptr_t)args.codes_stride : 0);
     wide &= (places & ((1u << (3 - size_log2)) - 1)) == 0; /* half a byte for each element of a vector */
     args.y_stride = y.stride;
-    KILN__TRY(kiln__elementwise_pairs(name, rows, params->cols, size_log2, wide, &args.shape, &config));
+    KILN__TRY(kiln__elementwise(name, rows, params->cols, size_log2, wide, &args.shape, &config));
     return launch(stream, part, KERNEL_dequantize_nvfp4, &config, &args, sizeof args);
 }

@@ -1,8 +1,8 @@
 /* dequantize_nvfp4: y = codes * scales * g: codes in E2M1, a scale in E4M3 for each 16 elements, and g in f32 for the
  * tensor or the row.
  *
- * Each thread converts a vector of y from its codes at a time, so that neighbouring threads store neighbouring vectors.
- * Each of the two or four vectors of a block reads the block's scale.
+ * Each thread converts up to four vectors of y, whose codes and scales it asks for at first; neighbouring threads store
+ * neighbouring vectors. Each of the two or four vectors of a block reads the block's scale.
  *
  * Floor: one read of half a byte for each element and of a byte for each 16, and one write of an element of y at memory
  * bandwidth, 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the
@@ -28,8 +28,6 @@ typedef uint16_t codes_of_vector;
 #else
 typedef uint32_t codes_of_vector;
 #endif
-
-enum { AHEAD = 2 }; /* vectors whose codes and scales a thread has in flight */
 
 /* The place of an element's scale from that of the tile's first, whose number is a multiple of 4. */
 KILN_INLINE uint32_t place_of(const kiln_dequantize_nvfp4_args *args, uint32_t col) {
@@ -90,21 +88,18 @@ KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
         args.scales + (args.swizzled ? kiln_nvfp4_swizzled(s.row, block, cols) : s.row * cols + block);
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
     float global_scale = args.global_scale[args.each ? s.row : 0];
-    KILN_LOOP
-    for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
-        codes_of_vector held[AHEAD];
-        uint32_t of_blocks[AHEAD];
-        KILN_UNROLL
-        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
-            if (vector < s.whole) {
-                held[k] = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
-                of_blocks[k] = scales[place_of(&args, vector * KILN_VECTOR)];
-            }
-        KILN_UNROLL
-        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes) {
-            if (vector >= s.whole) break;
-            kiln_vector_store(y + vector * KILN_VECTOR, vector_of(held[k], of_blocks[k], global_scale));
+    codes_of_vector held[KILN_THREAD_VECTORS];
+    uint32_t of_blocks[KILN_THREAD_VECTORS];
+    KILN_UNROLL
+    for (uint32_t k = 0, vector = s.first; k < KILN_THREAD_VECTORS; k++, vector += s.lanes)
+        if (vector < s.whole) {
+            held[k] = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
+            of_blocks[k] = scales[place_of(&args, vector * KILN_VECTOR)];
         }
+    KILN_UNROLL
+    for (uint32_t k = 0, vector = s.first; k < KILN_THREAD_VECTORS; k++, vector += s.lanes) {
+        if (vector >= s.whole) break;
+        kiln_vector_store(y + vector * KILN_VECTOR, vector_of(held[k], of_blocks[k], global_scale));
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {

@@ -43,6 +43,6 @@ static kiln_status dequantize_w4a16(kiln_stream *stream, const kiln_dequantize_w
         .group_log2 =
             groups > 1 ? (uint32_t)__builtin_ctzll((unsigned long long)group) : KILN_DEQUANTIZE_W4A16_ONE_GROUP,
     };
-    KILN__TRY(kiln__elementwise_pairs(name, n, k, size_log2, wide, &args.shape, &config));
+    KILN__TRY(kiln__elementwise(name, n, k, size_log2, wide, &args.shape, &config));
     return launch(stream, part, KERNEL_dequantize_w4a16, &config, &args, sizeof args);
 }
