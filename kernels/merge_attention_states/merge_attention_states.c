@@ -34,10 +34,10 @@ static kiln_status merge_attention_states(kiln_stream *stream, const kiln_merge_
     KILN__TRY(kiln__tensor_check(name, "x_lse", params->x_lse, lse_rows, tokens, tokens, 2));
     if (params->lse) KILN__TRY(kiln__tensor_check(name, "lse", params->lse, heads, tokens, tokens, 2));
 
-    /* A thread for each vector of a head, up to a subgroup. */
+    /* A thread for two vectors of a head, or one where there are few, up to a subgroup. */
     uint64_t vectors = kiln__vectors(head_dim, size_log2);
-    unsigned lanes_log2 = 0;
-    while (lanes_log2 < KILN_SUBGROUP_LOG2 && vectors >> lanes_log2 > 1)
+    unsigned lanes_log2 = 0, each_log2 = kiln__thread_vectors_log2_of(tokens * heads, vectors, 1);
+    while (lanes_log2 < KILN_SUBGROUP_LOG2 && vectors >> lanes_log2 > 1u << each_log2)
         lanes_log2++;
     const kiln_merge_attention_states_args args = {
         .out = params->out,
