@@ -185,6 +185,13 @@ KILN_INLINE void add_codes(int32_t sums[MOST][ROWS], const search *s, const kiln
     }
 }
 
+/* Brings the threads of a subgroup together again after a branch; on AMD they are. */
+KILN_INLINE void meet(void) {
+#if defined(__CUDACC__)
+    __syncwarp();
+#endif
+}
+
 /* ---- Ranks ---- */
 
 KILN_INLINE void offer(const search *s, uint32_t q, uint64_t rank) {
@@ -220,8 +227,10 @@ KILN_INLINE void put_greatest_first(uint64_t *ranks, uint32_t count, uint32_t k)
         for (uint32_t j = 0; j < 4; j++)
             place = one_more_if(place, ranks[i + j] > rank);
     }
+    meet();
     kiln_barrier();
     if (place < k) ranks[place] = rank;
+    meet();
     kiln_barrier();
 }
 
@@ -242,6 +251,7 @@ KILN_INLINE void keep_best(const search *s, uint32_t count, bool asked) {
             s->found->floors[q] = ranks[k - 1];
         }
     }
+    meet();
     kiln_barrier();
 }
 
@@ -313,19 +323,13 @@ KILN_INLINE void prefetch_row(const search *s, uint64_t start) {
     const uint64_t first = start + (kiln_thread() >> args->lanes_log2);
     const uint64_t row = row_of(first, lane, KILN_BLOCK >> args->lanes_log2);
     if (lane < ROWS && row < s->end) prefetch(args->table_codes + row * (uint64_t)args->table_stride);
+    meet();
 }
 
 KILN_INLINE float load_scale(const search *s, uint64_t first, uint32_t lane, uint32_t rows) {
     const kiln_vector_search_args *args = KILN_LATE_ARGS(kiln_vector_search_args, *s->args);
     const uint64_t row = row_of(first, lane, rows);
     return args->table_scales && lane < ROWS && row < s->end ? args->table_scales[row] : 1.0f;
-}
-
-/* Brings the threads of a subgroup together again after a branch; on AMD they are. */
-KILN_INLINE void meet(void) {
-#if defined(__CUDACC__)
-    __syncwarp();
-#endif
 }
 
 /* Offers ROWS rows of each group of threads to MOST queries. WHOLE: all of them are rows of the slice, of whole
@@ -373,13 +377,11 @@ template <uint32_t MOST, bool WHOLE> KILN_INLINE void offer_rows(const search *s
     }
 }
 
-#if defined(__HIP__)
-/* Whether a single query is asked for and all rows of the table are whole vectors, for which AMD has a copy of
+/* Whether a single query is asked for and all rows of the table are whole vectors, for which there is a copy of
  * offer_rows. */
 KILN_INLINE bool has_copy(const kiln_vector_search_args *args) {
     return args->tile == 1 && args->wide && args->code_cols % KILN_VECTOR_BYTES == 0;
 }
-#endif
 
 /* The distance of the greatest ranks of at most HEADS of the sorted lists that another launch left, or 1 if those are
  * too few for a floor. */
@@ -409,9 +411,7 @@ KILN_INLINE void offer_ranks(const search *s, uint64_t start, uint64_t apart) {
 KILN_INLINE void choose(const search *s) {
     const kiln_vector_search_args *args = s->args;
     const bool joins = args->from;
-#if defined(__HIP__)
     const bool copy = has_copy(args);
-#endif
     const uint32_t step = joins ? AT_ONCE * KILN_BLOCK : ROWS * KILN_BLOCK >> args->lanes_log2;
     uint64_t first = s->start, apart = joins ? heads_apart(s) : 1;
     uint32_t waited = args->steps - 1; /* the first floor is wanted after the first step */
@@ -422,11 +422,9 @@ KILN_INLINE void choose(const search *s) {
             offer_ranks(s, first, apart);
         } else {
             prefetch_row(s, first + step);
-#if defined(__HIP__)
             if (copy && first + step <= s->end)
                 offer_rows<1, true>(s, first);
             else
-#endif
                 offer_rows<QUERIES, false>(s, first);
         }
         if (!heads) first += step;
