@@ -1,5 +1,6 @@
-/* Two f32 at a time, by one instruction where the device has it: sm_100, and gfx90a and gfx942 but for f16, which AMD's
- * mixed multiply-add reads without a conversion. Results are those of single ones. */
+/* Two f32 at a time, by one instruction where the device has it: sm_100, gfx90a and gfx942. Results are those of single
+ * ones. An includer whose pairs are elements that a sum takes as they are defines KILN_PACKED_ELEMENTS: AMD's mixed
+ * multiply-add reads f16 without a conversion, but one at a time. */
 #ifndef KILN_KERNELS_COMMON_PACKED_H
 #define KILN_KERNELS_COMMON_PACKED_H
 
@@ -28,7 +29,7 @@ KILN_INLINE kiln_packed kiln_packed_fma(kiln_packed a, kiln_packed b, kiln_packe
 
 #else
 
-#if (defined(__gfx90a__) || defined(__gfx942__)) && !defined(KILN_PART_f16)
+#if (defined(__gfx90a__) || defined(__gfx942__)) && !(defined(KILN_PACKED_ELEMENTS) && defined(KILN_PART_f16))
 typedef float kiln_packed __attribute__((ext_vector_type(2)));
 KILN_INLINE kiln_packed kiln_packed_add(kiln_packed a, kiln_packed b) {
     return a + b;

@@ -12,6 +12,7 @@
  * of the part before, and two parts took four exponentials: 2 parts of 4096 tokens, 32 heads of 128, bf16 49.1 us, 75 %
  * of the speed of a copy.
  * Test: build/tests/ops/merge_attention_states_test. Bench: build/kiln bench merge_attention_states */
+#define KILN_PACKED_ELEMENTS
 #include "kernels/common/packed.h"
 #include "kernels/common/span.h"
 
