@@ -39,14 +39,15 @@ KILN_ENTRY(engram_hash, kiln_engram_hash_args) {
     const uint32_t column = kiln_thread() & ((1u << args.lanes_log2) - 1);
     const uint64_t layer = kiln_block(), head = layer * columns + column;
     if (layer >= args.layers) return; /* the whole block */
-    kiln_modulus modulus = {column < columns ? args.primes[head] : 0, 0};
+    uint32_t token = kiln_tile() * args.run * slots + (kiln_thread() >> args.lanes_log2);
+    const bool has = column < columns && token < args.tokens;
+    kiln_modulus modulus = {has ? args.primes[head] : 0, 0};
     if (kiln_thread() < columns) reciprocals[column] = kiln_modulus_of(modulus.value).reciprocal;
     kiln_barrier();
-    if (column >= columns) return;
+    if (!has) return;
     modulus.reciprocal = reciprocals[column];
     const int64_t *multipliers = args.multipliers + layer * (args.orders + 1);
     const int64_t offset = args.offsets ? args.offsets[head] : 0;
-    uint32_t token = kiln_tile() * args.run * slots + (kiln_thread() >> args.lanes_log2);
     int64_t *target = args.rows + (layer * args.tokens + token) * columns + column;
 
     KILN_LOOP
