@@ -9,13 +9,9 @@
  * the instruction counts and the time that they take. Not measured.
  * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax */
 #include "kernels/amax/amax_args.h"
+#include "kernels/common/greatest_number.h"
 #include "kernels/common/row_reduce.h"
 #include "kernels/common/span.h"
-#include "kernels/common/values.h"
-
-KILN_INLINE float greater(float greatest, float value) {
-    return kiln_fast_max(__builtin_fabsf(value), greatest); /* NaN is skipped */
-}
 
 /* The greatest among 1 << lanes_log2 threads: on each vendor by what takes it fewer instructions. */
 KILN_INLINE float reduce(float greatest, uint32_t lanes_log2, float *exchange) {
@@ -36,22 +32,19 @@ KILN_INLINE void find(const kiln_amax_args *args, float *exchange) {
     uint64_t left = (uint64_t)args->shape.cols - s.start;
     s.count = left < args->shape.tile ? (uint32_t)left : args->shape.tile;
     s.whole = args->shape.wide ? s.count / KILN_VECTOR : 0;
-    float greatest = 0.0f, values[KILN_VECTOR];
+    kiln_greatest_number own = kiln_greatest_number_none(true);
     KILN_LOOP
     for (s.row = first + (kiln_thread() >> lanes_log2); s.row < end; s.row += step) {
         const kiln_element *x = kiln_span_of_input(s, args->x, args->x_stride);
         KILN_LOOP
-        KILN_FOR_WHOLE(s, vector) {
-            kiln_vector_values(values, kiln_vector_load(x + vector * KILN_VECTOR));
-            KILN_UNROLL
-            for (int i = 0; i < KILN_VECTOR; i++)
-                greatest = greater(greatest, values[i]);
-        }
+        KILN_FOR_WHOLE(s, vector)
+        kiln_greatest_number_take(&own, kiln_vector_load(x + vector * KILN_VECTOR), true);
         KILN_LOOP
         KILN_FOR_REST(s, i)
-        greatest = greater(greatest, kiln_element_to_f32(x[i]));
+        kiln_greatest_number_take_one(&own, x[i], true);
     }
-    greatest = reduce(greatest, args->shared ? KILN_BLOCK_LOG2 : lanes_log2, exchange);
+    const float greatest =
+        reduce(kiln_greatest_number_value(own), args->shared ? KILN_BLOCK_LOG2 : lanes_log2, exchange);
     uint64_t row = args->shared ? kiln_block() : first + (kiln_thread() >> lanes_log2);
     bool writes = args->shared ? kiln_thread() == 0 : s.first == 0 && row < end;
     if (writes) args->partials[row * (uint64_t)args->partial_cols + kiln_tile()] = greatest;
