@@ -15,8 +15,8 @@
  * Floor: a read of x and of residual and a write of y at memory bandwidth, 6 bytes an element of 16 bits, and a read
  * and a write of the states; docs/kernel-report.md has the instruction counts and the time that they take. Not measured
  * on hardware. Test: build/tests/ops/causal_conv1d_test. Bench: build/kiln bench causal_conv1d */
+#include "kernels/common/mixed.h"
 #include "kernels/common/span.h"
-#include "kernels/common/values.h"
 
 #include "kernels/causal_conv1d/place.h"
 
@@ -61,15 +61,6 @@ KILN_INLINE void values_of(float *values, const void *tensor, uint64_t element) 
     kiln_vector_values(values, load(place, 0));
 }
 
-KILN_INLINE void add_products(float *sums, kiln_vector factors, kiln_vector inputs) {
-    float values[KILN_VECTOR], others[KILN_VECTOR];
-    kiln_vector_values(values, inputs);
-    kiln_vector_values(others, factors);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR; i++)
-        sums[i] = KILN_FMA(others[i], values[i], sums[i]);
-}
-
 /* Writes a vector of y from its sums. */
 KILN_INLINE void put_vector(const kiln_causal_conv1d_args *args, float *sums, uint32_t token, uint64_t channel) {
     float residuals[KILN_VECTOR];
@@ -89,8 +80,8 @@ KILN_INLINE void put_token(const kiln_causal_conv1d_args *args, kiln_varlen_sequ
     for (uint32_t row = 0; row < args->width; row++) {
         kiln_conv_place factors = {args->weight, row * (uint64_t)args->shape.cols};
         uint32_t before = (args->width - 1 - row) * args->dilation;
-        add_products(sums, load(factors, channel),
-                     load(kiln_conv_before(args, sequence, token - sequence.begin, before), channel));
+        kiln_vector_products(sums, load(factors, channel),
+                             load(kiln_conv_before(args, sequence, token - sequence.begin, before), channel));
     }
     put_vector(args, sums, token, channel);
 }

@@ -15,9 +15,10 @@
  * row's states. Two passes over vectors that were asked for one by one, [32768, 1024] in bf16, took 55.7 us (H100 80GB
  * HBM3, driver 580.159.04, 2026-11-26), 44 % of a copy's speed. This: not measured.
  * Test: build/tests/ops/softmax_update_test. Bench: build/kiln bench softmax_update */
+#include "kernels/common/greatest_number.h"
+#include "kernels/common/mixed.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
-#include "kernels/common/values.h"
 #include "kernels/softmax_update/state.h"
 
 /* How scores become powers of 2: (x - shift) log2 e - power. The difference of scores beyond 2^10 is exact where it
@@ -36,8 +37,9 @@ KILN_INLINE base base_of(float origin) {
     return b;
 }
 
-KILN_INLINE float weight(float x, base b) {
-    return kiln_fast_exp2(KILN_FMA(x - b.shift, KILN_LOG2_E, -b.power));
+/* Of x - shift. */
+KILN_INLINE float power(float difference, base b) {
+    return kiln_fast_exp2(KILN_FMA(difference, KILN_LOG2_E, -b.power));
 }
 
 enum { HELD = 1 << KILN_SOFTMAX_UPDATE_VECTORS_LOG2 };
@@ -80,23 +82,19 @@ KILN_INLINE void take(held *h, kiln_span s, uint32_t lanes_log2, uint32_t begin,
 }
 
 KILN_INLINE float greatest_of(const held *h, float max) {
-    float values[KILN_VECTOR];
-    FOR_USED(h, k) {
-        kiln_vector_values(values, h->vectors[k]);
-        KILN_UNROLL
-        for (int i = 0; i < KILN_VECTOR; i++)
-            max = kiln_fast_max(values[i], max);
-    }
-    return max;
+    kiln_greatest_number greatest = kiln_greatest_number_none(false);
+    FOR_USED(h, k)
+    kiln_greatest_number_take(&greatest, h->vectors[k], false);
+    return kiln_fast_max(kiln_greatest_number_value(greatest), max);
 }
 
 KILN_INLINE kiln_online_sum weights_of(const held *h, base b) {
     float values[KILN_VECTOR], sums[2] = {0.0f, 0.0f};
     FOR_USED(h, k) {
-        kiln_vector_values(values, h->vectors[k]);
+        kiln_vector_less(values, h->vectors[k], b.shift);
         KILN_UNROLL
         for (int i = 0; i < KILN_VECTOR; i++)
-            sums[i % 2] += weight(values[i], b);
+            sums[i % 2] += power(values[i], b);
     }
     return (kiln_online_sum){sums[0] + sums[1], 0.0f};
 }
@@ -169,7 +167,7 @@ KILN_ENTRY(softmax_update, kiln_softmax_update_args) {
     }
     KILN_LOOP
     KILN_FOR_REST(s, i)
-    own = kiln_online_add(own, (kiln_online_sum){weight(kiln_element_to_f32(x[i]), b), 0.0f});
+    own = kiln_online_add(own, (kiln_online_sum){power(kiln_element_to_f32(x[i]) - b.shift, b), 0.0f});
     float sum = (own.value + own.rest) * b.correction;
     if (max == KILN_INFINITY) sum = infinities(s, x);
     sum = reduce(sum, lanes_log2, sums, KILN_REDUCE_SUM);
