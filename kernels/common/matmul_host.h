@@ -1,39 +1,21 @@
-/* The host sides of matrix products d[m x n] = a[m x k] b[n x k]^T: activations, the choice of a kernel for products
+/* The host sides of matrix products d[m x n] = a[m x k] b[n x k]^T: the choice of a kernel for products
  * that are not for few rows, the division of k among blocks, and launches with tensor maps. */
 #ifndef KILN_KERNELS_COMMON_MATMUL_HOST_H
 #define KILN_KERNELS_COMMON_MATMUL_HOST_H
 
 #include <kiln/ops/gemm.h>
 
-#include "kernels/common/gates.h"
-#include "kernels/common/host.h"
+#include "kernels/common/matmul_gate.h"
 #include "loader/tensor_map.h"
 
 /* k is divided where the tiles of d alone would not occupy the device. The portable kernel then has about TILES_BLOCKS
  * blocks on every device. */
-enum { TILES_BLOCKS = 128, SPLITS_MOST = 32, STAGES_LEAST = 2, STAGES_MOST = 3, MATMUL_COEFFICIENTS = 9 };
+enum { TILES_BLOCKS = 128, SPLITS_MOST = 32, STAGES_LEAST = 2, STAGES_MOST = 3 };
 
 /* ---- Options ---- */
 
-/* The fields of the argument structs that describe an activation, copied as they are. */
-typedef struct matmul_gate {
-    uint32_t gated;
-    float bound;
-    float coefficients[MATMUL_COEFFICIENTS];
-} matmul_gate;
-
-static const matmul_gate matmul_gates[] = {
-    [KILN_GEMM_NONE] = {0},
-    [KILN_GEMM_GELU_ERF] = {1, KILN__GATE_GELU_ERF},
-    [KILN_GEMM_GELU_TANH] = {1, KILN__GATE_GELU_TANH},
-    [KILN_GEMM_GELU_QUICK] = {1, KILN__GATE_GELU_QUICK},
-    [KILN_GEMM_SILU] = {1, KILN__GATE_SILU},
-};
-
 static kiln_status matmul_options_check(const char *name, int32_t activation, int32_t tile, float scale) {
-    KILN__REQUIRE((uint32_t)activation < sizeof matmul_gates / sizeof *matmul_gates,
-                  "%s: activation is %d: must be none (0), gelu_erf (1), gelu_tanh (2), gelu_quick (3) or silu (4)",
-                  name, activation);
+    KILN__TRY(matmul_activation_check(name, activation));
     KILN__REQUIRE((uint32_t)tile <= KILN_GEMM_TILE_MEDIUM,
                   "%s: tile is %d: must be auto (0), portable (1), small (2), large (3) or medium (4)", name, tile);
     KILN__REQUIRE(__builtin_isfinite(scale), "%s: scale is %g: must be finite", name, (double)scale);

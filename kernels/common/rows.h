@@ -12,6 +12,7 @@
  * KILN_TENSOR_OUT(name, dtype, shape, text)  dtype "part", fixed ("i32"), or the option whose choice it is
  *                                            ("index_type"); shape: names of sizes, "rows,cols", with
  *                                            factors, additions and divisors, "2*cols", "batch+1", "k/2",
+ *                                            "gated*n" (an option: n for its first choice, 2*n for its second),
  *                                            "k/group" (a field of which 0 means k); "a|b": b where an optional
  *                                            input is left out; "option:a|b": a for the option's first choice
  * KILN_TENSOR_IN(name, dtype, shape, text)

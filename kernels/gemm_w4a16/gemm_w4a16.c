@@ -1,6 +1,7 @@
 /* gemm_w4a16, host side: which kernel does a product, and whether blocks share its k. */
 #include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_w4a16
+#include "kernels/common/matmul_gate.h"
 #include "kernels/common/operator.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mapped_args.h"
@@ -12,11 +13,15 @@
  * SPLIT_STEP. There are then about TILES_BLOCKS blocks of gemm_w4a16_tiles, on every device. */
 enum { TILES_BLOCKS = 128, SPLIT_LEAST = 512, SPLIT_STEP = 64, SPLITS_MOST = 32 };
 
+_Static_assert(offsetof(kiln_gemm_w4a16_args, activated) + sizeof(matmul_gate) == sizeof(kiln_gemm_w4a16_args) &&
+                   (int)MATMUL_COEFFICIENTS == (int)KILN_W4A16_COEFFICIENTS,
+               "the fields of an activation");
+
 /* ---- Checks ---- */
 
 static kiln_status check_sizes(const char *name, const kiln_gemm_w4a16_params *params) {
     KILN__TRY(kiln__size_check(name, "m", params->m, INT32_MAX));
-    KILN__TRY(kiln__size_check(name, "n", params->n, INT32_MAX));
+    KILN__TRY(kiln__size_check(name, "n", params->n, params->gated ? INT32_MAX / 2 : INT32_MAX));
     KILN__TRY(kiln__size_check(name, "k", params->k, INT32_MAX));
     int64_t k = params->k, group = params->group;
     KILN__REQUIRE(k % 2 == 0, "%s: k is %lld: must be even", name, (long long)k);
@@ -35,7 +40,19 @@ static kiln_status check_options(const char *name, const kiln_gemm_w4a16_params 
     KILN__REQUIRE((uint32_t)params->tile <= KILN_W4A16_TILE_256,
                   "%s: tile is %d: must be auto (0), portable (1), 64 (2), 128 (3) or 256 (4)", name, params->tile);
     KILN__REQUIRE(__builtin_isfinite(params->scale), "%s: scale is %g: must be finite", name, (double)params->scale);
+    KILN__TRY(matmul_activation_check(name, params->activation));
+    KILN__REQUIRE((uint32_t)params->gated <= 1, "%s: gated is %d: must be no (0) or yes (1)", name, params->gated);
+    KILN__REQUIRE(!params->gated || !params->c, "%s: c is %p: must be NULL with gated", name, params->c);
+    const float eps = params->norm_eps;
+    KILN__REQUIRE(eps == 0.0f || (eps >= 1e-30f && eps <= 1e30f), "%s: norm_eps is %g: must be 0 or from 1e-30 to 1e30",
+                  name, (double)eps);
+    KILN__REQUIRE(!params->reserved, "%s: reserved is %d: must be 0", name, params->reserved);
     return KILN_OK;
+}
+
+/* The rows of weights. */
+static int64_t weight_rows(const kiln_gemm_w4a16_params *params) {
+    return params->gated ? 2 * params->n : params->n;
 }
 
 static int64_t groups_of(const kiln_gemm_w4a16_params *params) {
@@ -46,14 +63,17 @@ static int64_t groups_of(const kiln_gemm_w4a16_params *params) {
 static kiln_status check_factors(const char *name, const kiln_gemm_w4a16_params *params, int64_t a_stride,
                                  unsigned size_log2, uint32_t *out_wide) {
     const bool groups_first = params->scale_layout == KILN_W4A16_SCALES_K_N;
-    int64_t k = params->k, n = params->n, groups = groups_of(params);
+    int64_t k = params->k, n = weight_rows(params), groups = groups_of(params);
     int64_t rows = groups_first ? groups : n, cols = groups_first ? n : groups;
     KILN__TRY(kiln__tensor_check(name, "a", params->a, params->m, k, a_stride, size_log2));
     KILN__TRY(kiln__tensor_check(name, "weights", params->weights, n, k / 2, k / 2, 0));
     KILN__TRY(kiln__tensor_check(name, "scales", params->scales, rows, cols, cols, size_log2));
     if (params->zeros) KILN__TRY(kiln__tensor_check(name, "zeros", params->zeros, rows, cols, cols, size_log2));
     if (params->pre_scale) KILN__TRY(kiln__tensor_check(name, "pre_scale", params->pre_scale, 1, k, k, size_log2));
-    uintptr_t addresses = (uintptr_t)params->a | (uintptr_t)params->weights | (uintptr_t)params->pre_scale;
+    if (params->norm_weight)
+        KILN__TRY(kiln__tensor_check(name, "norm_weight", params->norm_weight, 1, k, k, size_log2));
+    uintptr_t addresses = (uintptr_t)params->a | (uintptr_t)params->weights | (uintptr_t)params->pre_scale |
+                          (uintptr_t)params->norm_weight;
     *out_wide = kiln__rows_wide(addresses, params->m, a_stride, size_log2) & (k % KILN_W4A16_CHUNK == 0);
     return KILN_OK;
 }
@@ -83,6 +103,8 @@ static kiln_status check_packed(const char *name, const kiln_gemm_w4a16_params *
                   "%s: weights is %p: must be on 16 bytes in sm80_v1", name, (const void *)params->weights);
     KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->pre_scale, 1, 0, 0),
                   "%s: pre_scale is %p: must be on 16 bytes in sm80_v1", name, params->pre_scale);
+    KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->norm_weight, 1, 0, 0),
+                  "%s: norm_weight is %p: must be on 16 bytes in sm80_v1", name, params->norm_weight);
     return KILN_OK;
 }
 
@@ -97,6 +119,9 @@ typedef struct plan {
     uint32_t panels;        /* non-zero: scales and zeros pass through shared memory */
     uint32_t cluster;       /* blocks of a cluster, which do tiles beside each other; 0: none */
     uint32_t shared_bytes;  /* dynamic shared memory */
+    bool normed;            /* normalised rows of a go by way of the workspace */
+    bool joined;            /* sums do */
+    bool required;          /* it cannot do without one */
     double cost;            /* relative to that of other plans */
 } plan;
 
@@ -107,7 +132,8 @@ static uint64_t tiles_of(int64_t count, uint32_t tile) {
 /* The tiles of a plan, those included that only complete a cluster. */
 static double tile_count(const kiln_gemm_w4a16_params *params, const plan *way) {
     const uint32_t cluster = way->cluster ? way->cluster : 1;
-    return (double)tiles_of(params->m, way->rows) * (double)tiles_of(params->n, way->cols * cluster) * cluster;
+    return (double)tiles_of(params->m, way->rows) * (double)tiles_of(weight_rows(params), way->cols * cluster) *
+           cluster;
 }
 
 /* Divides k into pieces such that there are about `blocks` blocks. */
@@ -129,8 +155,8 @@ static double cost_of(const kiln_gemm_w4a16_params *params, const plan *way, uin
     const double join = 4e6, partial = 5;
     double cost = __builtin_ceil(tile_count(params, way) * way->splits / multiprocessors) * way->rows * way->cols *
                   way->split / rate;
-    if (way->splits == 1) return cost;
-    return cost + (join + partial * (double)params->m * (double)params->n * way->splits) / 100;
+    if (way->splits == 1 && !params->gated) return cost;
+    return cost + (join + partial * (double)params->m * (double)weight_rows(params) * way->splits) / 100;
 }
 
 /* Whether a kernel for few rows of weights in sm80_v1 has scales and zeros in shared memory, of as much of k as its
@@ -142,27 +168,39 @@ static bool takes_panels(const kiln_gemm_w4a16_params *params, const kiln_kernel
     const int64_t groups = groups_of(params), group = params->group;
     return info->stage_bytes && group && group * KILN_W4A16_PANEL_GROUPS <= (int64_t)info->tile[2] &&
            (group < STEP || params->zeros) && params->scale_layout == KILN_W4A16_SCALES_N_K && !params->pre_scale &&
-           groups > 1 && kiln__rows_wide(addresses, params->n, groups, 1);
+           groups > 1 && kiln__rows_wide(addresses, weight_rows(params), groups, 1);
+}
+
+/* Whether the kernel that also normalises rows takes the place of one for few rows. */
+static bool normalises(const kiln_gemm_w4a16_params *params, const kiln_module *module, unsigned kernel) {
+    return params->norm_weight && kernel == KERNEL_gemm_w4a16_mma_rows_8 &&
+           !module->kernels[KERNEL_gemm_w4a16_mma_norm_8].info.absent && !params->pre_scale &&
+           params->k <= KILN_W4A16_NORM_DEPTH;
 }
 
 /* The plan for few rows of weights in sm80_v1. The warps of a block share k: 16 for 8 rows and 8 for 16, which
  * multiprocessors have registers for, where each block has one for itself, else half as many. */
 static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, unsigned kernel) {
-    const kiln_kernel_info *info = &module->kernels[kernel].info;
+    const bool fused = normalises(params, module, kernel);
+    const unsigned taken = fused ? KERNEL_gemm_w4a16_mma_norm_8 : kernel;
+    const kiln_kernel_info *info = &module->kernels[taken].info;
     const uint32_t *tile = info->tile;
-    const bool alone = tiles_of(params->n, tile[1]) <= (uint64_t)module->device->info.multiprocessors;
+    const bool alone = tiles_of(weight_rows(params), tile[1]) <= (uint64_t)module->device->info.multiprocessors;
     const uint32_t most = info->max_threads / KILN_BLOCK * KILN_BLOCK, threads = alone ? most : most / 2;
     const bool panels = takes_panels(params, info), second = params->k > params->group * KILN_W4A16_PANEL_GROUPS;
-    const uint32_t sums_bytes = threads / KILN_SUBGROUP * tile[0] * tile[1] * (uint32_t)sizeof(float);
+    const uint32_t row_columns = tile[1] + (fused ? 1 : 0); /* a column of squares */
+    const uint32_t sums_bytes = threads / KILN_SUBGROUP * tile[0] * row_columns * (uint32_t)sizeof(float);
     const uint32_t panel_bytes = panels ? info->stage_bytes << second : 0; /* in the same place */
-    kiln__plan_take(&module->kernels[kernel], "is for so few rows");
-    return (plan){.kernel = kernel,
+    const uint32_t factor_bytes = fused ? (uint32_t)params->k * (uint32_t)sizeof(uint16_t) : 0;
+    kiln__plan_take(&module->kernels[taken], "is for so few rows");
+    return (plan){.kernel = taken,
                   .cols = tile[1],
                   .splits = 1,
                   .split = (uint32_t)params->k,
                   .threads = threads,
                   .panels = panels,
-                  .shared_bytes = sums_bytes > panel_bytes ? sums_bytes : panel_bytes};
+                  .shared_bytes = factor_bytes + (sums_bytes > panel_bytes ? sums_bytes : panel_bytes),
+                  .normed = params->norm_weight && !fused};
 }
 
 /* The kernels of tiles for weights in sm80_v1: an image has those of wgmma or those of mma.sync. */
@@ -205,7 +243,8 @@ static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_modu
                     .split = (uint32_t)params->k,
                     .threads = kiln__tensor_map_count(info) ? info->max_threads : KILN_BLOCK,
                     .cluster = info->cluster,
-                    .shared_bytes = (info->stages ? info->stages : KILN_W4A16_STAGES) * info->stage_bytes};
+                    .shared_bytes = (info->stages ? info->stages : KILN_W4A16_STAGES) * info->stage_bytes,
+                    .normed = params->norm_weight != NULL};
         for (int divided = 0; divided <= may_split; divided++) {
             if (divided) divide(params, multiprocessors, &way);
             way.cost = cost_of(params, &way, multiprocessors, info->rate);
@@ -216,30 +255,53 @@ static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_modu
     return best;
 }
 
-static plan plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
+/* The plan for canonical weights. */
+static plan canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
+    const bool few = params->m <= KILN_W4A16_ROWS, fused = params->norm_weight || params->gated;
     plan way = {.kernel = KERNEL_gemm_w4a16_tiles,
                 .rows = KILN_W4A16_TILE,
                 .cols = KILN_W4A16_TILE,
                 .splits = 1,
                 .split = (uint32_t)params->k,
-                .threads = KILN_BLOCK};
-    if (params->weight_layout == KILN_W4A16_SM80_V1 && params->k) return packed_plan_of(params, module, may_split);
-    if (params->m <= KILN_W4A16_ROWS)
-        way = (plan){
-            .kernel = KERNEL_gemm_w4a16_rows, .cols = KILN_W4A16_BLOCK_COLUMNS, .splits = 1, .threads = KILN_BLOCK};
-    kiln__plan_take(&module->kernels[way.kernel], way.rows ? "is for weights that are not repacked"
-                                                           : "is for so few rows of weights that are not repacked");
-    if (way.rows && may_split) divide(params, TILES_BLOCKS, &way);
+                .threads = KILN_BLOCK,
+                .normed = params->norm_weight && params->k};
+    if (few)
+        way = (plan){.kernel = fused ? KERNEL_gemm_w4a16_fused_rows : KERNEL_gemm_w4a16_rows,
+                     .cols = KILN_W4A16_BLOCK_COLUMNS,
+                     .splits = 1,
+                     .threads = KILN_BLOCK,
+                     .normed = params->norm_weight && params->pre_scale && params->k};
+    kiln__plan_take(&module->kernels[way.kernel], few ? "is for so few rows of weights that are not repacked"
+                                                      : "is for weights that are not repacked");
+    if (!few && may_split) divide(params, TILES_BLOCKS, &way);
     return way;
 }
 
-/* The bytes of a plan's partial sums. */
-static kiln_status partials_size(const char *name, const kiln_gemm_w4a16_params *params, const plan *way,
-                                 size_t *out_size) {
-    uint64_t count = (uint64_t)params->m * (uint64_t)params->n;
-    bool overflow = __builtin_mul_overflow(count, way->splits * sizeof(float), &count) || count > INT64_MAX;
+static plan plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
+    const bool packed = params->weight_layout == KILN_W4A16_SM80_V1 && params->k;
+    plan way = packed ? packed_plan_of(params, module, may_split) : canonical_plan_of(params, module, may_split);
+    const bool activated = params->activation && way.kernel == KERNEL_gemm_w4a16_tiles;
+    way.required = way.normed || (params->gated && way.rows) || activated;
+    way.joined = way.splits > 1 || (params->gated && way.rows) || activated;
+    return way;
+}
+
+/* The bytes of a plan's normalised rows of a, before its partial sums. */
+static uint64_t normed_size(const kiln_gemm_w4a16_params *params, const plan *way, unsigned size_log2) {
+    const uint64_t bytes = (uint64_t)params->m * (uint64_t)params->k << size_log2;
+    return way->normed ? (bytes + KILN_VECTOR_BYTES - 1) / KILN_VECTOR_BYTES * KILN_VECTOR_BYTES : 0;
+}
+
+/* The bytes of all that goes by way of the workspace. */
+static kiln_status workspace_size(const char *name, const kiln_gemm_w4a16_params *params, const plan *way,
+                                  unsigned size_log2, size_t *out_size) {
+    uint64_t count = (uint64_t)params->m * (uint64_t)weight_rows(params);
+    bool overflow = __builtin_mul_overflow(count, way->splits * sizeof(float), &count);
+    overflow |= count > INT64_MAX;
+    if (!way->joined) count = 0;
+    overflow |= __builtin_add_overflow(count, normed_size(params, way, size_log2), &count) || count > INT64_MAX;
     KILN__REQUIRE(!overflow, "%s: d is too large: %lld x %lld", name, (long long)params->m, (long long)params->n);
-    *out_size = way->splits > 1 ? count : 0;
+    *out_size = count;
     return KILN_OK;
 }
 
@@ -276,7 +338,7 @@ static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel,
 }
 
 static bool is_for_few_packed_rows(unsigned kernel) {
-    return kernel == KERNEL_gemm_w4a16_mma_rows_8 || kernel == KERNEL_gemm_w4a16_mma_rows_16;
+    return kernel >= KERNEL_gemm_w4a16_mma_rows_8 && kernel <= KERNEL_gemm_w4a16_mma_norm_8;
 }
 
 static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
@@ -286,36 +348,64 @@ static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, c
     return kiln__operator_launch(stream, kernel, config, &rows, sizeof rows);
 }
 
-static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_w4a16_args *args,
-                               const plan *way, const char *name) {
+/* Writes the normalised rows of a to `normed`, which takes their place. */
+static kiln_status launch_norm(kiln_stream *stream, const kiln_kernel *kernels, kiln_gemm_w4a16_args *args,
+                               void *normed, unsigned size_log2, const char *name) {
+    kiln_gemm_w4a16_args norm = *args;
+    kiln_launch_config config;
+    norm.d = normed;
+    norm.d_stride = args->k;
+    norm.wide = kiln__rows_wide((uintptr_t)args->a | (uintptr_t)args->norm_weight, args->m, args->a_stride | args->k,
+                                size_log2) &&
+                (args->k << size_log2) % KILN_VECTOR_BYTES == 0;
+    KILN__TRY(kiln__grid(name, 1, (uint64_t)args->m, &config));
+    KILN__TRY(kiln__operator_launch(stream, &kernels[KERNEL_gemm_w4a16_norm], &config, &norm, sizeof norm));
+    args->a = normed;
+    args->a_stride = args->k;
+    args->norm_weight = NULL;
+    return KILN_OK;
+}
+
+static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, kiln_gemm_w4a16_args *args,
+                               const plan *way, void *normed, unsigned size_log2, const char *name) {
     const kiln_kernel *kernel = &kernels[way->kernel];
-    const bool mapped = kiln__tensor_map_count(&kernel->info) != 0;
+    const bool mapped = kiln__tensor_map_count(&kernel->info) != 0, tiles = way->rows != 0;
     const kiln_kernel *join = &kernels[mapped ? KERNEL_gemm_w4a16_wgmma_join : KERNEL_gemm_w4a16_join];
+    const int64_t n = args->n, rows = args->paired ? 2 * n : n;
+    const uint32_t paired = args->paired;
     kiln_launch_config config, joining;
-    if (args->splits > 1) {
+    if (way->joined) {
         const uint32_t columns = KILN_BLOCK * (mapped ? KILN_VECTOR_BYTES / (uint32_t)sizeof(uint16_t) : 1);
-        KILN__TRY(kiln__grid(name, tiles_of(args->n, columns), (uint64_t)args->m, &joining));
+        KILN__TRY(kiln__grid(name, tiles_of(n, columns), (uint64_t)args->m, &joining));
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
+    }
+    if (way->normed) KILN__TRY(launch_norm(stream, kernels, args, normed, size_log2, name));
+    if (args->norm_weight) args->pre_scale = args->norm_weight;
+    if (tiles) {
+        args->n = rows;
+        args->paired = 0;
     }
     if (mapped) {
         KILN__TRY(launch_mapped(stream, kernel, args, way, name));
     } else {
-        KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
+        KILN__TRY(kiln__grid(name, tiles_of(rows, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
         config.block[0] = way->threads;
         config.dynamic_shared_bytes = way->shared_bytes;
         KILN__TRY(is_for_few_packed_rows(way->kernel)
                       ? launch_rows(stream, kernel, &config, args, way)
                       : kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
     }
-    if (args->splits == 1) return KILN_OK;
+    if (!way->joined) return KILN_OK;
+    args->n = n;
+    args->paired = paired;
     return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
 }
 
 static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params *params, unsigned part,
                               const char *name) {
-    const int64_t m = params->m, n = params->n, k = params->k;
-    KILN__TRY(check_sizes(name, params));
+    const int64_t m = params->m, n = params->n, k = params->k, rows = weight_rows(params);
     KILN__TRY(check_options(name, params));
+    KILN__TRY(check_sizes(name, params));
     if (KILN__UNLIKELY(!m || !n)) return KILN_OK;
 
     const bool groups_first = params->scale_layout == KILN_W4A16_SCALES_K_N;
@@ -335,46 +425,61 @@ static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params 
         .d_stride = params->d_stride ? params->d_stride : n,
         .a_stride = params->a_stride ? params->a_stride : k,
         .scale_row_step = groups_first ? 1 : groups,
-        .scale_group_step = groups_first ? n : 1,
+        .scale_group_step = groups_first ? rows : 1,
         .group_log2 = groups > 1 ? (uint32_t)__builtin_ctzll((unsigned long long)group) : KILN_W4A16_ONE_GROUP,
         .scale = params->scale == 0.0f ? 1.0f : params->scale,
+        .c = params->c,
+        .norm_weight = k ? params->norm_weight : NULL,
+        .c_stride = params->c_stride ? params->c_stride : n,
+        .norm_eps = params->norm_eps == 0.0f ? 1e-6f : params->norm_eps,
+        .mean = k ? 1.0f / (float)k : 0.0f,
+        .paired = (uint32_t)params->gated,
     };
+    memcpy((char *)&args + offsetof(kiln_gemm_w4a16_args, activated), &matmul_gates[params->activation],
+           sizeof(matmul_gate));
     KILN__TRY(kiln__tensor_check(name, "d", params->d, m, n, args.d_stride, size_log2));
     if (k) KILN__TRY(check_factors(name, params, args.a_stride, size_log2, &args.wide));
-    if (params->bias) KILN__TRY(kiln__tensor_check(name, "bias", params->bias, 1, n, n, size_log2));
+    if (params->bias) KILN__TRY(kiln__tensor_check(name, "bias", params->bias, 1, rows, rows, size_log2));
+    if (params->c) {
+        KILN__TRY(kiln__tensor_check(name, "c", params->c, m, n, args.c_stride, size_log2));
+        KILN__TRY(kiln__in_place_check(name, "d", params->d, args.d_stride, "c", params->c, args.c_stride));
+    }
 
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm_w4a16, part, &kiln__bundle_gemm_w4a16, &module));
     if (params->weight_layout == KILN_W4A16_SM80_V1 && k)
         KILN__TRY(check_packed(name, params, module, args.a_stride, size_log2));
     size_t needed = 0;
-    plan way = plan_of(params, module, params->workspace || params->workspace_size);
-    KILN__TRY(partials_size(name, params, &way, &needed));
+    const bool has_workspace = params->workspace || params->workspace_size;
+    plan way = plan_of(params, module, has_workspace);
+    KILN__TRY(workspace_size(name, params, &way, size_log2, &needed));
     if (needed) {
-        KILN__REQUIRE(params->workspace_size >= needed,
-                      "%s: workspace_size is %zu: must be at least %zu, or 0 without a workspace", name,
-                      params->workspace_size, needed);
+        KILN__REQUIRE(params->workspace_size >= needed, "%s: workspace_size is %zu: must be at least %zu%s", name,
+                      params->workspace_size, needed,
+                      way.required ? " for norm_weight, gated or activation with so many rows"
+                                   : ", or 0 without a workspace");
         KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, needed));
-        args.partials = params->workspace;
     }
+    void *normed = params->workspace;
+    if (way.joined) args.partials = (void *)((char *)params->workspace + normed_size(params, &way, size_log2));
     args.splits = way.splits;
     args.split = way.split;
     args.tile_rows = way.rows ? (uint32_t)tiles_of(m, way.rows) : 1;
-    return launch_plan(stream, module->kernels, &args, &way, name);
+    return launch_plan(stream, module->kernels, &args, &way, normed, size_log2, name);
 }
 
 static kiln_status gemm_w4a16_workspace_size(kiln_stream *stream, const kiln_gemm_w4a16_params *params, unsigned part,
                                              const char *name, size_t *out_size) {
     const kiln_module *module;
-    KILN__TRY(check_sizes(name, params));
     KILN__TRY(check_options(name, params));
+    KILN__TRY(check_sizes(name, params));
     if (!params->m || !params->n) return KILN_OK;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_gemm_w4a16, part, &kiln__bundle_gemm_w4a16, &module));
     KILN__REQUIRE(params->weight_layout == KILN_W4A16_CANONICAL || takes_packed(module),
                   "%s: weight_layout is sm80_v1 (1), which this device's image does not take: must be canonical (0)",
                   name);
     plan way = plan_of(params, module, true);
-    return partials_size(name, params, &way, out_size);
+    return workspace_size(name, params, &way, kiln__part_size_log2(part), out_size);
 }
 
 kiln_status kiln_w4a16_layout_of(kiln_stream *stream, kiln_w4a16_layout *out_layout) {

@@ -9,6 +9,9 @@
  * Floor: one read of the weights at memory bandwidth for up to 8 rows, 2 m n k operations for many.
  * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --device cpu */
 #include "kernels/common/vec.h"
+/* after it: */
+#include "kernels/common/root.h"
+#include "kernels/common/squares_cpu.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_args.h"
 
 enum {
@@ -25,8 +28,9 @@ enum {
 typedef struct product_scratch {
     float even[KEPT / 2], odd[KEPT / 2];
     float scales[STRIP][GROUPS], zeros[STRIP][GROUPS];
-    float sums[ROWS][TILE], results[TILE], addends[TILE];
+    float sums[ROWS][TILE], gates[ROWS][TILE], results[TILE], addends[TILE];
     float tile[KILN_TILE], factors[KILN_TILE]; /* of a row of a */
+    float norms[ROWS];                         /* what rows of a are normalised by; 0: nothing */
 } product_scratch;
 _Static_assert(sizeof(product_scratch) <= KILN_CPU_SCRATCH, "fits");
 
@@ -87,6 +91,16 @@ KILN_INLINE size_t kept_at(size_t r, size_t m) {
     return r * (KEPT / 2 / m);
 }
 
+/* 1 / the root of the mean of a row's squares. */
+KILN_INLINE float norm_of(const kiln_gemm_w4a16_args *args, const void *row, kiln_cpu_dtype dtype) {
+    float tile[KILN_TILE], sum[KILN_LANES] = {0};
+    for (uint64_t k = 0; k < (uint64_t)args->k; k += KILN_TILE) {
+        size_t n = kiln_min((uint64_t)args->k - k, KILN_TILE);
+        kiln_squares_add(sum, kiln_tile_load(tile, kiln_at(row, k, dtype), n, dtype), n);
+    }
+    return kiln_rsqrt(KILN_FMA(kiln_lanes_sum(sum), args->mean, args->norm_eps));
+}
+
 /* Separates the rows of a, the last one several times if there are fewer than m. Zeros fill up the last vector. */
 KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *p, size_t m,
                            kiln_cpu_dtype dtype) {
@@ -99,6 +113,13 @@ KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args 
             size_t n = kiln_min(pairs - at, KILN_TILE / 2);
             uint64_t k = p->k + 2 * at;
             const float *values = kiln_tile_load(tile, kiln_at(args->a, row + k, dtype), 2 * n, dtype);
+            if (args->norm_weight) {
+                const float norm = scratch->norms[kiln_min(r, p->rows - 1)];
+                KILN_INDEPENDENT
+                for (size_t i = 0; i < 2 * n; i++)
+                    tile[i] = values[i] * norm;
+                values = tile;
+            }
             if (args->pre_scale) {
                 const float *by = kiln_tile_load(scratch->factors, kiln_at(args->pre_scale, k, dtype), 2 * n, dtype);
                 KILN_INDEPENDENT
@@ -257,42 +278,130 @@ KILN_INLINE void multiply_rows(product_scratch *scratch, const kiln_gemm_w4a16_a
 
 /* ---- Kernels ---- */
 
+/* Adds the bias of columns from `col` on. */
+KILN_INLINE void add_bias(product_scratch *scratch, const kiln_gemm_w4a16_args *args, float *results, uint64_t col,
+                          size_t count, kiln_cpu_dtype dtype) {
+    if (!args->bias) return;
+    const float *addends = kiln_tile_load(scratch->addends, kiln_at(args->bias, col, dtype), count, dtype);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        results[i] += addends[i];
+}
+
+KILN_INLINE void activate(const kiln_gemm_w4a16_args *args, float *results, size_t count) {
+    if (!args->activated) return;
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_W4A16_COEFFICIENTS);
+}
+
 /* Writes count elements of a row of d. */
 KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const float *sums, uint64_t row,
                         uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
     float *results = kiln_tile_target(scratch->results, d, dtype, false);
-    KILN_INDEPENDENT
-    for (size_t i = 0; i < count; i++)
-        results[i] = sums[i] * args->scale;
-    if (args->bias) {
-        const float *biases = kiln_tile_load(scratch->addends, kiln_at(args->bias, col, dtype), count, dtype);
+    if (args->c) { /* which may be d */
+        const uint64_t at = row * (uint64_t)args->c_stride + col;
+        const float *addends = kiln_tile_load(scratch->addends, kiln_at(args->c, at, dtype), count, dtype);
         KILN_INDEPENDENT
         for (size_t i = 0; i < count; i++)
-            results[i] += biases[i];
+            results[i] = sums[i] * args->scale + addends[i];
+    } else {
+        KILN_INDEPENDENT
+        for (size_t i = 0; i < count; i++)
+            results[i] = sums[i] * args->scale;
     }
+    add_bias(scratch, args, results, col, count, dtype);
+    activate(args, results, count);
     kiln_tile_write(d, results, count, dtype, false);
+}
+
+/* The same of paired rows of weights: gates, and the sums that they are for. */
+KILN_INLINE void finish_pairs(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const float *gates,
+                              const float *sums, uint64_t row, uint64_t col, size_t count, kiln_cpu_dtype dtype) {
+    float gate_tile[TILE], tile[TILE];
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++) {
+        gate_tile[i] = gates[i] * args->scale;
+        tile[i] = sums[i] * args->scale;
+    }
+    add_bias(scratch, args, gate_tile, col, count, dtype);
+    add_bias(scratch, args, tile, (uint64_t)args->n + col, count, dtype);
+    activate(args, gate_tile, count);
+    void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
+    float *results = kiln_tile_target(scratch->results, d, dtype, false);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        results[i] = gate_tile[i] * tile[i];
+    kiln_tile_write(d, results, count, dtype, false);
+}
+
+/* The sums of all rows of a, as few as there are, with those of weights of a piece. */
+KILN_INLINE void multiply_few_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *p,
+                                   kiln_cpu_dtype dtype) {
+    if (args->m == 1)
+        multiply_rows(scratch, args, p, 1, dtype);
+    else if (args->m == 2)
+        multiply_rows(scratch, args, p, 2, dtype);
+    else if (args->m <= 4)
+        multiply_rows(scratch, args, p, 4, dtype);
+    else
+        multiply_rows(scratch, args, p, ROWS, dtype);
 }
 
 KILN_OUTLINED void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
+    const uint64_t columns = args.paired ? COLUMNS / 2 : COLUMNS;
     for (uint64_t block = span->begin; block < kiln_min(span->end, span->grid[0]); block++) {
-        piece p = {.col = block * COLUMNS, .rows = (size_t)args.m, .k_end = (uint64_t)args.k};
-        p.cols = kiln_min((uint64_t)args.n - p.col, COLUMNS);
-        if (args.m == 1)
-            multiply_rows(scratch, &args, &p, 1, dtype);
-        else if (args.m == 2)
-            multiply_rows(scratch, &args, &p, 2, dtype);
-        else if (args.m <= 4)
-            multiply_rows(scratch, &args, &p, 4, dtype);
-        else
-            multiply_rows(scratch, &args, &p, ROWS, dtype);
-        for (size_t row = 0; row < p.rows; row++)
-            finish(scratch, &args, scratch->sums[row], row, p.col, p.cols, dtype);
+        piece p = {.col = block * columns, .rows = (size_t)args.m, .k_end = (uint64_t)args.k};
+        const uint64_t col = p.col;
+        p.cols = kiln_min((uint64_t)args.n - p.col, columns);
+        for (size_t row = 0; row < p.rows && args.norm_weight; row++)
+            scratch->norms[row] = norm_of(&args, kiln_at(args.a, row * (uint64_t)args.a_stride, dtype), dtype);
+        multiply_few_rows(scratch, &args, &p, dtype);
+        if (args.paired) {
+            memcpy(scratch->gates, scratch->sums, sizeof scratch->gates);
+            p.col += (uint64_t)args.n;
+            multiply_few_rows(scratch, &args, &p, dtype);
+        }
+        for (size_t row = 0; row < p.rows; row++) {
+            if (args.paired)
+                finish_pairs(scratch, &args, scratch->gates[row], scratch->sums[row], row, col, p.cols, dtype);
+            else
+                finish(scratch, &args, scratch->sums[row], row, col, p.cols, dtype);
+        }
     }
 }
 KILN_CPU_KERNEL(gemm_w4a16_rows)
+
+/* gemm_w4a16_rows does it all. */
+KILN_OUTLINED void gemm_w4a16_fused_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    gemm_w4a16_rows(arguments, span, dtype);
+}
+KILN_CPU_KERNEL(gemm_w4a16_fused_rows)
+
+/* Writes the normalised rows of a to d. */
+KILN_OUTLINED void gemm_w4a16_norm(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
+    product_scratch *scratch = span->scratch;
+    for (uint64_t row = span->begin; row < kiln_min(span->end, (uint64_t)args.m); row++) {
+        const void *a = kiln_at(args.a, row * (uint64_t)args.a_stride, dtype);
+        const float norm = norm_of(&args, a, dtype);
+        for (uint64_t k = 0; k < (uint64_t)args.k; k += KILN_TILE) {
+            size_t n = kiln_min((uint64_t)args.k - k, KILN_TILE);
+            const float *values = kiln_tile_load(scratch->tile, kiln_at(a, k, dtype), n, dtype);
+            void *d = kiln_at_mut(args.d, row * (uint64_t)args.d_stride + k, dtype);
+            float *results = kiln_tile_target(scratch->tile, d, dtype, false);
+            const float *factors = kiln_tile_load(scratch->factors, kiln_at(args.norm_weight, k, dtype), n, dtype);
+            KILN_INDEPENDENT
+            for (size_t i = 0; i < n; i++)
+                results[i] = values[i] * norm * factors[i];
+            kiln_tile_write(d, results, n, dtype, false);
+        }
+    }
+}
+KILN_CPU_KERNEL(gemm_w4a16_norm)
 
 KILN_OUTLINED void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
@@ -319,23 +428,36 @@ KILN_OUTLINED void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *
 }
 KILN_CPU_KERNEL(gemm_w4a16_tiles)
 
+/* Adds up the partial sums of count columns of a row, of which each split has `cols`. */
+KILN_INLINE void join(const kiln_gemm_w4a16_args *args, float *sums, uint64_t row, uint64_t cols, uint64_t col,
+                      size_t count) {
+    memset(sums, 0, count * sizeof *sums);
+    for (uint64_t split = 0; split < args->splits; split++) {
+        const float *partial = args->partials + (split * (uint64_t)args->m + row) * cols + col;
+        for (size_t i = 0; i < count; i++)
+            sums[i] += partial[i];
+    }
+}
+
 KILN_OUTLINED void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     product_scratch *scratch = span->scratch;
+    const uint64_t n = (uint64_t)args.n;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t first = block % span->grid[0] * KILN_BLOCK, row = block / span->grid[0];
-        uint64_t end = kiln_min(first + KILN_BLOCK, (uint64_t)args.n);
+        uint64_t end = kiln_min(first + KILN_BLOCK, n);
         if (row >= (uint64_t)args.m) break;
         for (uint64_t col = first; col < end; col += TILE) {
             size_t count = kiln_min(end - col, TILE);
-            float *sums = scratch->sums[0];
-            memset(sums, 0, sizeof scratch->sums[0]);
-            for (uint64_t split = 0; split < args.splits; split++) {
-                const float *partial = args.partials + (split * (uint64_t)args.m + row) * (uint64_t)args.n + col;
-                for (size_t i = 0; i < count; i++)
-                    sums[i] += partial[i];
+            float *sums = scratch->sums[0], *gates = scratch->gates[0];
+            if (args.paired) {
+                join(&args, gates, row, 2 * n, col, count);
+                join(&args, sums, row, 2 * n, n + col, count);
+                finish_pairs(scratch, &args, gates, sums, row, col, count, dtype);
+            } else {
+                join(&args, sums, row, n, col, count);
+                finish(scratch, &args, sums, row, col, count, dtype);
             }
-            finish(scratch, &args, sums, row, col, count, dtype);
         }
     }
 }

@@ -14,7 +14,8 @@ enum {
     KILN_W4A16_TILE_BYTES = KILN_W4A16_TILE_ROWS * KILN_W4A16_TILE_DEPTH / 2,
     KILN_W4A16_STAGES = 4, /* of k in shared memory: gemm_w4a16_mma_64 and _128 */
     KILN_W4A16_PANEL_GROUPS = 128,
-    KILN_W4A16_PANEL_BYTES = 17408 /* of scales and zeros there: gemm_w4a16_mma_rows_8 and _16 */
+    KILN_W4A16_PANEL_BYTES = 17408, /* of scales and zeros there: gemm_w4a16_mma_rows_8 and _16 */
+    KILN_W4A16_NORM_DEPTH = 16384   /* the longest rows that are normalised as they are multiplied */
 };
 
 #endif

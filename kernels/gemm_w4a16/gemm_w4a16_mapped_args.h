@@ -9,7 +9,7 @@ KILN_ARGS_BEGIN
 typedef struct kiln_gemm_w4a16_mapped_args {
     kiln_gemm_w4a16_args plain;
     uint32_t early; /* non-zero: the kernel may begin before the preceding one has ended */
-    uint32_t padding[7];
+    uint32_t padding[3];
     kiln_tensor_map a;       /* [1, m, k] */
     kiln_tensor_map weights; /* [1, n / 16, k / 64 * 128], words of the layout's tiles */
 } kiln_gemm_w4a16_mapped_args;

@@ -107,15 +107,32 @@ template <uint32_t TILES> struct row_sources {
     const kiln_element *a;  /* its first row, of the first 8 */
     bool present[TILES];    /* whether a has its row of each 8 */
     const uint8_t *weights; /* its bytes of the first tile */
-    uint64_t next;          /* bytes to the next block's: 0 if there is none, and this one is read twice */
+    uint64_t next;          /* bytes to the second 16 rows': 0 if there are none, and the first are read twice */
     uint64_t group;         /* the first group of its row of weights */
 };
 
+/* A block's columns of d, as a logarithm. */
+KILN_INLINE uint32_t columns_log2(const kiln_gemm_w4a16_args &args) {
+    return args.paired ? 4 : 5;
+}
+
+/* Which row of weights is a block's row number `row`: 16 of two that are paired are n apart. */
+KILN_INLINE uint64_t weight_row(const kiln_gemm_w4a16_args &args, uint32_t row) {
+    const uint64_t beyond = args.paired && row >= KILN_W4A16_TILE_ROWS ? (uint64_t)args.n - KILN_W4A16_TILE_ROWS : 0;
+    return ((uint64_t)kiln_tile() << columns_log2(args)) + row + beyond;
+}
+
+/* Whether a block has 32 rows of weights; else it has 16. */
+KILN_INLINE bool has_both(const kiln_gemm_w4a16_args &args) {
+    return args.paired || weight_row(args, KILN_W4A16_TILE_ROWS) < (uint64_t)args.n;
+}
+
 template <uint32_t TILES> KILN_INLINE row_sources<TILES> row_sources_of(const kiln_gemm_w4a16_args &args) {
     const uint32_t lane = kiln_thread() % 32;
-    const uint64_t block = (uint64_t)kiln_tile() * BLOCKS;
+    const uint64_t block = weight_row(args, 0) / KILN_W4A16_TILE_ROWS;
+    const uint64_t apart = args.paired ? (uint64_t)args.n / KILN_W4A16_TILE_ROWS : 1;
     const uint64_t block_bytes = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES;
-    const bool both = (block + 1) * KILN_W4A16_TILE_ROWS < (uint64_t)args.n;
+    const bool both = has_both(args);
     const uint32_t row = lane / 4 + lane % (both ? 4 : 2) * 8; /* of the block's */
     row_sources<TILES> from;
     from.k = kiln_thread() / 32 * STEP;
@@ -125,8 +142,8 @@ template <uint32_t TILES> KILN_INLINE row_sources<TILES> row_sources_of(const ki
         from.present[i] = lane / 4 + 8 * i < (uint64_t)args.m;
     from.weights = args.weights + block * block_bytes +
                    from.k / KILN_W4A16_TILE_DEPTH * (uint64_t)KILN_W4A16_TILE_BYTES + lane * 16;
-    from.next = both ? block_bytes : 0;
-    from.group = (block * KILN_W4A16_TILE_ROWS + row) * (uint64_t)args.scale_row_step;
+    from.next = both ? apart * block_bytes : 0;
+    from.group = weight_row(args, row) * (uint64_t)args.scale_row_step;
     return from;
 }
 
@@ -152,10 +169,9 @@ KILN_INLINE void refill_groups(const kiln_gemm_w4a16_args &args, row_group *to, 
 }
 
 template <uint32_t TILES>
-KILN_INLINE void refill_tile(const kiln_gemm_w4a16_args &args, row_tile<TILES> *to, const row_sources<TILES> &from,
-                             uint32_t t) {
-    const uint32_t at = t * KILN_W4A16_TILE_DEPTH;
-    const bool there = from.k + at < (uint32_t)args.k;
+KILN_INLINE void refill_weights(const kiln_gemm_w4a16_args &args, row_tile<TILES> *to, const row_sources<TILES> &from,
+                                uint32_t t) {
+    const bool there = from.k + t * KILN_W4A16_TILE_DEPTH < (uint32_t)args.k;
     KILN_UNROLL
     for (uint32_t b = 0; b < BLOCKS; b++) {
         const uint8_t *first = from.weights + b * from.next + t * KILN_W4A16_TILE_BYTES;
@@ -165,9 +181,17 @@ KILN_INLINE void refill_tile(const kiln_gemm_w4a16_args &args, row_tile<TILES> *
         kiln_sm80_refill_v4(to->weights[b].words, first, there);
 #endif
     }
+}
+
+/* `nearer`: how much of k before that which is at `from`. */
+template <uint32_t TILES>
+KILN_INLINE void refill_a(const kiln_gemm_w4a16_args &args, row_tile<TILES> *to, const row_sources<TILES> &from,
+                          uint32_t t, uint32_t nearer) {
+    const uint32_t at = t * KILN_W4A16_TILE_DEPTH;
+    const bool there = from.k - nearer + at < (uint32_t)args.k;
     KILN_UNROLL
     for (uint32_t i = 0; i < TILES; i++) {
-        const kiln_element *row = from.a + i * 8 * (uint64_t)args.a_stride + at;
+        const kiln_element *row = from.a - nearer + i * 8 * (uint64_t)args.a_stride + at;
         KILN_UNROLL
         for (uint32_t c = 0; c < TILE_CHUNKS; c++)
             kiln_sm80_refill_v4(to->a[c][i].words, row + c * CHUNK, there && from.present[i]);
@@ -178,7 +202,8 @@ KILN_INLINE void refill_tile(const kiln_gemm_w4a16_args &args, row_tile<TILES> *
 template <uint32_t TILES> struct row_products { float of[BLOCKS][TILES][4], totals[TILES][4]; };
 
 template <uint32_t TILES>
-KILN_INLINE void multiply_chunk(row_products<TILES> *products, const row_tile<TILES> &tile, uint32_t c) {
+KILN_INLINE void multiply_chunk(row_products<TILES> *products, const row_tile<TILES> &tile, const row_tile<TILES> &a,
+                                uint32_t c) {
     KILN_UNROLL
     for (uint32_t half = 0; half < 2; half++) {
         KILN_UNROLL
@@ -187,7 +212,7 @@ KILN_INLINE void multiply_chunk(row_products<TILES> *products, const row_tile<TI
             integers_of(fragment, tile.weights[b].words[c * 2 + half]);
             KILN_UNROLL
             for (uint32_t i = 0; i < TILES; i++)
-                mma(products->of[b][i], fragment, tile.a[c][i].words + 2 * half);
+                mma(products->of[b][i], fragment, a.a[c][i].words + 2 * half);
         }
     }
 }
@@ -228,6 +253,45 @@ KILN_INLINE void scale_tile(const kiln_gemm_w4a16_args &args, row_tile<TILES> *t
     }
 }
 
+/* What a kernel that normalises rows of a has besides: the squares of a lane's rows, and where in shared memory the
+ * factors of a's columns are. */
+template <uint32_t TILES, bool NORM> struct row_norm {
+    float squares[TILES];
+    uint32_t factors;
+};
+template <uint32_t TILES> struct row_norm<TILES, false> {};
+
+/* Multiplies a chunk of a, which is at k, with its columns' factors. */
+template <uint32_t TILES>
+KILN_INLINE void norm_chunk(row_norm<TILES, true> *norm, row_tile<TILES> *tile, uint32_t c, uint32_t k) {
+    kiln_vector factors;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" /* not before it is needed */
+                 : "=r"(factors.words[0]), "=r"(factors.words[1]), "=r"(factors.words[2]), "=r"(factors.words[3])
+                 : "r"(norm->factors + (k + kiln_thread() % 4 * KILN_VECTOR) * (uint32_t)sizeof(kiln_element))
+                 : "memory");
+    KILN_UNROLL
+    for (uint32_t i = 0; i < TILES; i++) {
+        float values[KILN_VECTOR];
+        kiln_vector_values(values, tile->a[c][i]);
+        norm->squares[i] = kiln_add_squares(norm->squares[i], values);
+        multiply_pairs(&tile->a[c][i], factors);
+    }
+    __syncwarp(); /* as in multiply_step */
+}
+template <uint32_t TILES>
+KILN_INLINE void norm_chunk(row_norm<TILES, false> *, row_tile<TILES> *, uint32_t, uint32_t) {}
+
+/* Copies the factors; their copies are to be waited for, before a barrier. */
+template <uint32_t TILES>
+KILN_INLINE void fetch_factors(const kiln_gemm_w4a16_args &args, const row_norm<TILES, true> &norm) {
+    KILN_LOOP
+    for (uint32_t at = kiln_thread() * KILN_VECTOR; at < (uint32_t)args.k; at += blockDim.x * KILN_VECTOR)
+        kiln_sm80_cp_async(norm.factors + at * (uint32_t)sizeof(kiln_element),
+                           (const kiln_element *)args.norm_weight + at, 16);
+}
+template <uint32_t TILES>
+KILN_INLINE void fetch_factors(const kiln_gemm_w4a16_args &, const row_norm<TILES, false> &) {}
+
 /* What products are of: steps that are whole, each of one group, without zeros and pre_scale (PLAIN) or with those that
  * there are (WHOLE); or steps of several groups or cut short by the end (ANY). */
 enum row_kind { PLAIN, WHOLE, ANY };
@@ -242,10 +306,11 @@ template <uint32_t TILES, row_kind KIND> struct row_traits {
 };
 
 /* Adds to the sums the products of a step, whose registers are refilled as soon as they are multiplied, with what is
- * at `from`. */
-template <uint32_t TILES, row_kind KIND>
-KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_tile<TILES> *tiles,
-                               row_group *groups, const row_sources<TILES> &from, uint32_t k) {
+ * at `from`, or of a `nearer` by so much. */
+template <uint32_t TILES, row_kind KIND, bool NORM>
+KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_norm<TILES, NORM> *norm,
+                               row_tile<TILES> *tiles, row_tile<TILES> *a, row_group *groups,
+                               const row_sources<TILES> &from, uint32_t k, uint32_t nearer) {
     typedef row_traits<TILES, KIND> traits;
     const bool zeros = KIND != PLAIN && args.zeros;
     row_products<TILES> products = {};
@@ -253,12 +318,13 @@ KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[T
     for (uint32_t c = 0; c < STEP / CHUNK; c++) {
         const uint32_t t = c / TILE_CHUNKS, next = c + 1;
         if (KIND == ANY && k + t * KILN_W4A16_TILE_DEPTH >= (uint32_t)args.k) return;
-        if (KIND != PLAIN && c % TILE_CHUNKS == 0 && args.pre_scale)
-            scale_tile(args, &tiles[t], k + t * KILN_W4A16_TILE_DEPTH);
-        multiply_chunk(&products, tiles[t], c % TILE_CHUNKS);
+        norm_chunk(norm, &a[t], c % TILE_CHUNKS, k + c * CHUNK);
+        if (!NORM && KIND != PLAIN && c % TILE_CHUNKS == 0 && args.pre_scale)
+            scale_tile(args, &a[t], k + t * KILN_W4A16_TILE_DEPTH);
+        multiply_chunk(&products, tiles[t], a[t], c % TILE_CHUNKS);
         KILN_UNROLL
         for (uint32_t i = 0; next % traits::TOTAL_CHUNKS == 0 && zeros && i < traits::TOTAL_CHUNKS; i++)
-            total_chunk(&products, tiles[t], (next - traits::TOTAL_CHUNKS + i) % TILE_CHUNKS);
+            total_chunk(&products, a[t], (next - traits::TOTAL_CHUNKS + i) % TILE_CHUNKS);
         if (next % traits::GROUP_CHUNKS == 0) {
             const row_group group = groups[c / traits::GROUP_CHUNKS];
             add_products<TILES>(sums, products.of, true, group.scale);
@@ -266,7 +332,8 @@ KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[T
             products = row_products<TILES>();
         }
         if (next % TILE_CHUNKS) continue;
-        refill_tile(args, &tiles[t], from, t);
+        refill_weights(args, &tiles[t], from, t);
+        refill_a(args, &a[t], from, t, nearer);
         __syncwarp(); /* keeps assemblers from moving the loads behind the next products */
     }
     refill_groups<TILES, traits::GROUPS>(args, groups, from, KIND != PLAIN);
@@ -286,12 +353,11 @@ static_assert(sizeof(panel) == KILN_W4A16_PANEL_BYTES, "the host side allocates 
 /* Copies a panel from a group on, as far as there are groups. A row of weights that is not there has the scales of the
  * one 16 above it. */
 KILN_INLINE void fetch_panel(const kiln_gemm_w4a16_args &args, panel *to, uint32_t group) {
-    const uint64_t first = (uint64_t)kiln_tile() * COLS;
-    const uint32_t rows = first + COLS <= (uint64_t)args.n ? COLS : KILN_W4A16_TILE_ROWS;
+    const uint32_t rows = has_both(args) ? COLS : KILN_W4A16_TILE_ROWS;
     const uint32_t vector = kiln_thread() % PANEL_VECTORS * KILN_VECTOR;
     KILN_LOOP
     for (uint32_t row = kiln_thread() / PANEL_VECTORS; row < COLS; row += blockDim.x / PANEL_VECTORS) {
-        const uint64_t at = (first + row % rows) * (uint64_t)args.scale_row_step + group + vector;
+        const uint64_t at = weight_row(args, row % rows) * (uint64_t)args.scale_row_step + group + vector;
         if (group + vector >= (uint64_t)args.scale_row_step) break;
         kiln_sm80_cp_async(kiln_sm80_shared(to->scales[row].words + vector / 2), (const kiln_element *)args.scales + at,
                            16);
@@ -333,9 +399,10 @@ KILN_INLINE void add_panel_products(float (*sums)[TILES][4], const float (*produ
 
 /* As multiply_step, of a step whose scales and zeros are in a panel: of one group, or of groups of 32 or 64 (SMALL), of
  * which two chunks have two in a word, or one in half a word. */
-template <uint32_t TILES, bool SMALL>
-KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_tile<TILES> *tiles,
-                                     const panel *groups, const row_sources<TILES> &from, uint32_t k) {
+template <uint32_t TILES, bool SMALL, bool NORM>
+KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4],
+                                     row_norm<TILES, NORM> *norm, row_tile<TILES> *tiles, row_tile<TILES> *a,
+                                     const panel *groups, const row_sources<TILES> &from, uint32_t k, uint32_t nearer) {
     const uint32_t first = (k >> args.group_log2) % PANEL_GROUPS;
     const bool by_chunk = SMALL && args.group_log2 == 5;
     const panel_row *scales = groups->scales + kiln_thread() % 32 / 4, *zeros = scales + COLS;
@@ -344,35 +411,41 @@ KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*s
     for (uint32_t c = 0; c < STEP / CHUNK; c++) {
         const uint32_t t = c / TILE_CHUNKS, word = first / 2 + (by_chunk ? t : 0);
         const uint32_t half = (by_chunk ? c % TILE_CHUNKS : SMALL ? t : first % 2) ? HIGH_HALF : LOW_HALF;
+        norm_chunk(norm, &a[t], c % TILE_CHUNKS, k + c * CHUNK);
         if (SMALL) products = row_products<TILES>();
         const bool begins = SMALL || c == 0, ends = SMALL || c + 1 == STEP / CHUNK;
         if (begins) products = row_products<TILES>();
-        multiply_chunk(&products, tiles[t], c % TILE_CHUNKS);
+        multiply_chunk(&products, tiles[t], a[t], c % TILE_CHUNKS);
         if (ends) add_panel_products<TILES>(sums, products.of, true, scales, word, half);
         if (args.zeros) {
-            total_chunk(&products, tiles[t], c % TILE_CHUNKS);
+            total_chunk(&products, a[t], c % TILE_CHUNKS);
             if (ends) add_panel_products<TILES>(sums, &products.totals, false, zeros, word, half);
         }
         if ((c + 1) % TILE_CHUNKS) continue;
-        refill_tile(args, &tiles[t], from, t);
+        refill_weights(args, &tiles[t], from, t);
+        refill_a(args, &a[t], from, t, nearer);
         __syncwarp(); /* as in multiply_step */
     }
 }
 
 /* Adds to the sums all products of a warp, of whole steps. While a panel is used, the next is copied.
  */
-template <uint32_t TILES, bool SMALL>
-KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], panel *panels) {
-    enum : uint32_t { STEPS = 2 };
+template <uint32_t TILES, bool SMALL, bool NORM>
+KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_norm<TILES, NORM> *norm,
+                                 panel *panels) {
+    enum : uint32_t { STEPS = 2, A_STEPS = NORM ? 1 : STEPS };
     row_sources<TILES> from = row_sources_of<TILES>(args);
     const uint32_t step = blockDim.x / 32 * STEP, depth = PANEL_GROUPS << args.group_log2, end = (uint32_t)args.k;
     row_tile<TILES> tiles[STEPS][STEP_TILES] = {};
+    fetch_factors(args, *norm);
     fetch_panel(args, panels, 0);
     KILN_UNROLL
     for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
         KILN_UNROLL
-        for (uint32_t t = 0; t < STEP_TILES; t++)
-            refill_tile(args, &tiles[s][t], from, t);
+        for (uint32_t t = 0; t < STEP_TILES; t++) {
+            refill_weights(args, &tiles[s][t], from, t);
+            if (s < A_STEPS) refill_a(args, &tiles[s][t], from, t, 0);
+        }
     }
     KILN_LOOP
     for (uint32_t first = 0; first < end; first += STEPS * step) { /* of the block's */
@@ -387,15 +460,18 @@ KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)
         for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
             const uint32_t k = from.k - STEPS * step;
             if (k >= end) continue;
-            multiply_panel_step<TILES, SMALL>(args, sums, tiles[s], panels + first / depth % 2, from, k);
+            multiply_panel_step<TILES, SMALL>(args, sums, norm, tiles[s], tiles[s % A_STEPS],
+                                              panels + first / depth % 2, from, k, (STEPS - A_STEPS) * step);
         }
     }
     kiln_barrier();
 }
+
 /* Adds to the sums all products of a warp. */
-template <uint32_t TILES, row_kind KIND>
-KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4]) {
+template <uint32_t TILES, row_kind KIND, bool NORM>
+KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_norm<TILES, NORM> *norm) {
     enum : uint32_t { STEPS = row_traits<TILES, KIND>::STEPS, GROUPS = row_traits<TILES, KIND>::GROUPS };
+    enum : uint32_t { A_STEPS = NORM ? 1 : STEPS }; /* a kernel that normalises rows has no registers for more of a */
     row_sources<TILES> from = row_sources_of<TILES>(args);
     const uint32_t step = blockDim.x / 32 * STEP, end = (uint32_t)args.k + STEPS * step;
     row_tile<TILES> tiles[STEPS][STEP_TILES] = {};
@@ -403,40 +479,85 @@ KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[T
     KILN_UNROLL
     for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
         KILN_UNROLL
-        for (uint32_t t = 0; t < STEP_TILES; t++)
-            refill_tile(args, &tiles[s][t], from, t);
+        for (uint32_t t = 0; t < STEP_TILES; t++) {
+            refill_weights(args, &tiles[s][t], from, t);
+            if (s < A_STEPS) refill_a(args, &tiles[s][t], from, t, 0);
+        }
         refill_groups<TILES, GROUPS>(args, groups[s], from, KIND != PLAIN);
+    }
+    if (NORM) {
+        fetch_factors(args, *norm);
+        kiln_sm80_cp_async_commit();
+        kiln_sm80_cp_async_wait<0>();
+        kiln_barrier();
     }
     KILN_LOOP
     while (from.k < end) {
         KILN_UNROLL
         for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
             if (from.k >= end) return;
-            multiply_step<TILES, KIND>(args, sums, tiles[s], groups[s], from, from.k - STEPS * step);
+            multiply_step<TILES, KIND>(args, sums, norm, tiles[s], tiles[s % A_STEPS], groups[s], from,
+                                       from.k - STEPS * step, (STEPS - A_STEPS) * step);
         }
     }
 }
 
-template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w4a16_rows_args &all) {
+/* The sum of all warps' sums of an element. */
+template <uint32_t TILES> KILN_INLINE float block_sum(const warp_sums<TILES> *shared, uint32_t row, uint32_t col) {
+    float sum = 0.0f;
+    KILN_UNROLL
+    for (uint32_t w = 0; w < 16 / TILES; w++)
+        if (w < blockDim.x / 32) sum += shared[w].of[row / 8][col][place_of_row(col, row % 8)];
+    return sum;
+}
+
+/* Writes a warp's sums of squares behind all sums: four lanes have parts of a row. */
+template <uint32_t TILES> KILN_INLINE void give_squares(const row_norm<TILES, true> &norm, warp_sums<TILES> *shared) {
+    const uint32_t lane = kiln_thread() % 32;
+    float *squares = (float *)(shared + blockDim.x / 32) + kiln_thread() / 32 * TILES * 8;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < TILES; i++) {
+        float sum = norm.squares[i];
+        sum += kiln_shuffle_xor(sum, 1);
+        sum += kiln_shuffle_xor(sum, 2);
+        if (lane % 4 == 0) squares[i * 8 + lane / 4] = sum;
+    }
+}
+template <uint32_t TILES> KILN_INLINE void give_squares(const row_norm<TILES, false> &, warp_sums<TILES> *) {}
+
+/* What a row's sums are multiplied with. */
+template <uint32_t TILES>
+KILN_INLINE float row_factor(const kiln_gemm_w4a16_args &args, const warp_sums<TILES> *shared, uint32_t row) {
+    const float *squares = (const float *)(shared + blockDim.x / 32) + row;
+    float sum = 0.0f;
+    KILN_LOOP
+    for (uint32_t w = 0; w < blockDim.x / 32; w++)
+        sum += squares[w * TILES * 8];
+    return norm_of(&args, sum);
+}
+
+template <uint32_t TILES, bool NORM> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w4a16_rows_args &all) {
     const kiln_gemm_w4a16_args &args = all.plain;
-    extern __shared__ __align__(16) uint8_t of_warps[];
+    extern __shared__ __align__(16) uint8_t dynamic[];
+    uint8_t *of_warps = dynamic + (NORM ? (uint32_t)args.k * (uint32_t)sizeof(kiln_element) : 0);
     warp_sums<TILES> *shared = (warp_sums<TILES> *)of_warps;
     const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32;
-    const uint64_t first = (uint64_t)kiln_tile() * COLS;
     float sums[BLOCKS][TILES][4] = {};
+    row_norm<TILES, NORM> norm = {};
+    if constexpr (NORM) norm.factors = kiln_sm80_shared(dynamic);
     const bool plain = __CUDA_ARCH__ >= (TILES == 1 ? 900 : 800); /* elsewhere WHOLE does it in a smaller image */
     const bool panels = __CUDA_ARCH__ >= (TILES == 1 ? 800 : 900);
     if (kiln_block()) return;
     if (panels && all.panels && args.group_log2 < STEP_LOG2)
-        multiply_panels<TILES, true>(args, sums, (panel *)of_warps);
-    else if (__CUDA_ARCH__ >= 900 && all.panels)
-        multiply_panels<TILES, false>(args, sums, (panel *)of_warps);
+        multiply_panels<TILES, true>(args, sums, &norm, (panel *)of_warps);
+    else if (!NORM && __CUDA_ARCH__ >= 900 && all.panels)
+        multiply_panels<TILES, false>(args, sums, &norm, (panel *)of_warps);
     else if (args.group_log2 < STEP_LOG2 || args.k % STEP)
-        multiply_rows<TILES, ANY>(args, sums);
-    else if (plain && !args.zeros && !args.pre_scale)
-        multiply_rows<TILES, PLAIN>(args, sums);
+        multiply_rows<TILES, ANY>(args, sums, &norm);
+    else if (plain && !args.zeros && (NORM || !args.pre_scale))
+        multiply_rows<TILES, PLAIN>(args, sums, &norm);
     else
-        multiply_rows<TILES, WHOLE>(args, sums);
+        multiply_rows<TILES, WHOLE>(args, sums, &norm);
 
     KILN_UNROLL
     for (uint32_t i = 0; i < BLOCKS * TILES * 2; i++) {
@@ -445,16 +566,20 @@ template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w
         float *to = shared[warp].of[i / 2 % TILES][col] + place_of_row(col, lane % 4 * 2);
         *(float2 *)to = make_float2(sum[0], sum[1]);
     }
+    give_squares(norm, shared);
     kiln_barrier();
+    const uint32_t cols_log2 = columns_log2(args);
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < COLS * TILES * 8; i += blockDim.x) {
-        const uint32_t row = i / COLS, col = i % COLS;
-        if (row >= (uint64_t)args.m || first + col >= (uint64_t)args.n) continue;
-        float sum = 0.0f;
-        KILN_UNROLL
-        for (uint32_t w = 0; w < 16 / TILES; w++)
-            if (w < blockDim.x / 32) sum += shared[w].of[row / 8][col][place_of_row(col, row % 8)];
-        finish_element(&args, sum, row, first + col);
+    for (uint32_t i = kiln_thread(); i < TILES * 8 << cols_log2; i += blockDim.x) {
+        const uint32_t row = i >> cols_log2, col = i & (1u << cols_log2) - 1;
+        const uint64_t d_col = ((uint64_t)kiln_tile() << cols_log2) + col;
+        if (row >= (uint64_t)args.m || d_col >= (uint64_t)args.n) continue;
+        const float factor = NORM ? row_factor(args, shared, row) : 1.0f;
+        const float sum = block_sum(shared, row, col) * factor;
+        if (args.paired)
+            finish_pair(&args, sum, block_sum(shared, row, col + KILN_W4A16_TILE_ROWS) * factor, row, d_col);
+        else
+            finish_element(&args, sum, row, d_col);
     }
 }
 
@@ -464,13 +589,18 @@ template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_rows(const kiln_gemm_w
 
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(16 * 32, 1) void
 KILN_ENTRY(gemm_w4a16_mma_rows_8, kiln_gemm_w4a16_rows_args) {
-    gemm_w4a16_mma_rows<1>(args);
+    gemm_w4a16_mma_rows<1, false>(args);
 }
+#ifdef KILN_PART_bf16
+KILN_ENTRY(gemm_w4a16_mma_norm_8, kiln_gemm_w4a16_rows_args) {
+    gemm_w4a16_mma_rows<1, true>(args);
+}
+#endif
 #undef KILN_ENTRY_HEAD
 
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(12 * 32, 1) void
 KILN_ENTRY(gemm_w4a16_mma_rows_16, kiln_gemm_w4a16_rows_args) {
-    gemm_w4a16_mma_rows<2>(args);
+    gemm_w4a16_mma_rows<2, false>(args);
 }
 #pragma pop_macro("KILN_ENTRY_HEAD")
 

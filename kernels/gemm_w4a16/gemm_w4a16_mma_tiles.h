@@ -114,7 +114,7 @@ KILN_INLINE void write_sums(const kiln_gemm_w4a16_args &args, float *partials, c
             const uint64_t d_row = row + i / WIDTH, d_col = col + i % WIDTH;
             if (d_row >= (uint64_t)args.m || d_col >= (uint64_t)args.n) continue;
             const float sum = slice[i / WIDTH * PITCH + i % WIDTH];
-            if (args.splits > 1)
+            if (args.partials)
                 partials[d_row * (uint64_t)args.n + d_col] = sum;
             else
                 finish_element(&args, sum, d_row, d_col);

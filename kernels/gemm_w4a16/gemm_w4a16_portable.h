@@ -4,6 +4,9 @@
 #define KILN_KERNELS_GEMM_W4A16_PORTABLE_H
 
 #include "kernels/common/device.h"
+#include "kernels/common/kept.h"
+#include "kernels/common/reduce.h"
+#include "kernels/common/root.h"
 #include "kernels/common/values.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_args.h"
 
@@ -39,10 +42,42 @@ KILN_INLINE float weight_of(uint32_t word, group g) {
     return KILN_FMA(kiln_float(0x4b000000u | (word & 15u)) - 8388616.0f, g.scale, g.zero);
 }
 
-KILN_INLINE void finish_element(const kiln_gemm_w4a16_args *args, float sum, uint64_t row, uint64_t col) {
+/* A sum times the scale, plus the bias of a row of weights. */
+KILN_INLINE float scaled(const kiln_gemm_w4a16_args *args, float sum, uint64_t col) {
     float value = sum * args->scale;
     if (args->bias) value += kiln_element_to_f32(((const kiln_element *)args->bias)[col]);
+    return value;
+}
+
+KILN_INLINE float activated(const kiln_gemm_w4a16_args *args, float value) {
+    if (!args->activated) return value;
+    return kiln_gated(value, args->bound, args->coefficients, KILN_W4A16_COEFFICIENTS);
+}
+
+KILN_INLINE void put(const kiln_gemm_w4a16_args *args, float value, uint64_t row, uint64_t col) {
     ((kiln_element *)args->d)[row * (uint64_t)args->d_stride + col] = kiln_element_from_f32(value);
+}
+
+/* The result of a sum before the activation. */
+KILN_INLINE float result_of(const kiln_gemm_w4a16_args *args, float sum, uint64_t row, uint64_t col) {
+    const float value = scaled(args, sum, col);
+    if (!args->c) return value;
+    return value + kiln_element_to_f32(((const kiln_element *)args->c)[row * (uint64_t)args->c_stride + col]);
+}
+
+KILN_INLINE void finish_element(const kiln_gemm_w4a16_args *args, float sum, uint64_t row, uint64_t col) {
+    put(args, activated(args, result_of(args, sum, row, col)), row, col);
+}
+
+/* The same of the sums of paired rows of weights. */
+KILN_INLINE void finish_pair(const kiln_gemm_w4a16_args *args, float gate, float sum, uint64_t row, uint64_t col) {
+    const float factor = activated(args, scaled(args, gate, col));
+    put(args, factor * scaled(args, sum, (uint64_t)args->n + col), row, col);
+}
+
+/* What the sums of a row of a are normalised by, of its squares' sum. */
+KILN_INLINE float norm_of(const kiln_gemm_w4a16_args *args, float squares) {
+    return kiln_rsqrt(KILN_FMA(squares, args->mean, args->norm_eps));
 }
 
 /* ---- gemm_w4a16_tiles ---- */
@@ -102,6 +137,7 @@ KILN_INLINE void multiply(const float (*a)[TILE], const float (*w)[TILE], float 
     }
 }
 
+/* Has no registers for activations: where there is one, gemm_w4a16_join finishes d. */
 KILN_ENTRY(gemm_w4a16_tiles, kiln_gemm_w4a16_args) {
     KILN_SHARED float a_tile[DEPTH][TILE];
     KILN_SHARED float w_tile[DEPTH][TILE];
@@ -148,28 +184,68 @@ KILN_ENTRY(gemm_w4a16_tiles, kiln_gemm_w4a16_args) {
         KILN_UNROLL
         for (uint32_t c = 0; c < SIDE; c++) {
             if (d_row + r >= (uint64_t)args.m || d_col + c >= (uint64_t)args.n) continue;
-            if (args.splits > 1)
+            if (args.partials)
                 partials[(d_row + r) * (uint64_t)args.n + d_col + c] = sums[r][c];
             else
-                finish_element(&args, sums[r][c], d_row + r, d_col + c);
+                put(&args, result_of(&args, sums[r][c], d_row + r, d_col + c), d_row + r, d_col + c);
         }
     }
 }
 
 /* ---- gemm_w4a16_join ---- */
 
-KILN_ENTRY(gemm_w4a16_join, kiln_gemm_w4a16_args) {
-    uint64_t col = (uint64_t)kiln_tile() * KILN_BLOCK + kiln_thread(), row = kiln_block();
-    if (col >= (uint64_t)args.n || row >= (uint64_t)args.m) return;
-    const float *partial = args.partials + row * (uint64_t)args.n + col;
+/* The sum of the partial sums of a row's column, of which there are `cols`. */
+KILN_INLINE float joined(const kiln_gemm_w4a16_args *args, uint64_t row, uint64_t cols, uint64_t col) {
+    const float *partial = args->partials + row * cols + col;
     float sum = 0.0f;
     KILN_LOOP
-    for (uint32_t split = 0; split < args.splits; split++, partial += (uint64_t)args.m * (uint64_t)args.n)
+    for (uint32_t split = 0; split < args->splits; split++, partial += (uint64_t)args->m * cols)
         sum += *partial;
-    finish_element(&args, sum, row, col);
+    return sum;
 }
 
-/* ---- gemm_w4a16_rows ---- */
+KILN_ENTRY(gemm_w4a16_join, kiln_gemm_w4a16_args) {
+    uint64_t col = (uint64_t)kiln_tile() * KILN_BLOCK + kiln_thread(), row = kiln_block(), n = (uint64_t)args.n;
+    if (col >= n || row >= (uint64_t)args.m) return;
+    if (args.paired)
+        finish_pair(&args, joined(&args, row, 2 * n, col), joined(&args, row, 2 * n, n + col), row, col);
+    else
+        finish_element(&args, joined(&args, row, n, col), row, col);
+}
+
+/* ---- gemm_w4a16_norm ---- */
+
+/* Writes the normalised rows of a to d, a row for each block. */
+KILN_ENTRY(gemm_w4a16_norm, kiln_gemm_w4a16_args) {
+    KILN_SHARED float exchange[KILN_SUBGROUPS];
+    const uint64_t row = kiln_block(), whole = args.wide ? (uint64_t)args.k / KILN_VECTOR : 0, k = (uint64_t)args.k;
+    if (row >= (uint64_t)args.m) return; /* the whole block */
+    const kiln_element *a = (const kiln_element *)args.a + row * (uint64_t)args.a_stride;
+    const kiln_element *weight = (const kiln_element *)args.norm_weight;
+    kiln_element *d = (kiln_element *)args.d + row * (uint64_t)args.d_stride;
+    float sum = 0.0f, values[KILN_VECTOR];
+    KILN_LOOP
+    for (uint64_t i = kiln_thread(); i < whole; i += KILN_BLOCK) {
+        kiln_vector_values(values, kiln_vector_load(a + i * KILN_VECTOR));
+        sum = kiln_add_squares(sum, values);
+    }
+    KILN_LOOP
+    for (uint64_t i = whole * KILN_VECTOR + kiln_thread(); i < k; i += KILN_BLOCK) {
+        const float value = kiln_element_to_f32(a[i]);
+        sum = KILN_FMA(value, value, sum);
+    }
+    const float norm = norm_of(&args, kiln_reduce(sum, KILN_BLOCK_LOG2, exchange, KILN_REDUCE_SUM));
+    KILN_LOOP
+    for (uint64_t i = kiln_thread(); i < whole; i += KILN_BLOCK) {
+        kiln_vector_values(values, kiln_vector_load(a + i * KILN_VECTOR));
+        kiln_vector_store(d + i * KILN_VECTOR, kiln_weighted(values, norm, weight + i * KILN_VECTOR));
+    }
+    KILN_LOOP
+    for (uint64_t i = whole * KILN_VECTOR + kiln_thread(); i < k; i += KILN_BLOCK)
+        d[i] = kiln_element_from_f32(kiln_element_to_f32(a[i]) * norm * kiln_element_to_f32(weight[i]));
+}
+
+/* ---- gemm_w4a16_rows, gemm_w4a16_fused_rows ---- */
 
 /* The sums of a subgroup's rows of weights with all rows of a. */
 typedef struct row_sums {
@@ -246,42 +322,100 @@ KILN_INLINE void multiply_element(const kiln_gemm_w4a16_args *args, const uint64
     }
 }
 
-KILN_ENTRY(gemm_w4a16_rows, kiln_gemm_w4a16_args) {
-    enum { ROWS = KILN_W4A16_ROWS, COLUMNS = KILN_W4A16_COLUMNS };
-    uint32_t lane = kiln_thread() % KILN_SUBGROUP, rows = (uint32_t)args.m;
-    uint64_t first = ((uint64_t)kiln_tile() * (KILN_BLOCK / KILN_SUBGROUP) + kiln_thread() / KILN_SUBGROUP) * COLUMNS;
+/* The sum of a subgroup's threads, which all get it. */
+KILN_INLINE float subgroup_sum(float sum) {
+    KILN_UNROLL
+    for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2)
+        sum += kiln_shuffle_xor(sum, mask);
+    return sum;
+}
+
+/* What rows of a are normalised by: a subgroup finds that of one row. Without norm_weight, 1. */
+KILN_INLINE void find_norms(const kiln_gemm_w4a16_args *args, float *norms) {
+    const uint32_t row = kiln_thread() / KILN_SUBGROUP, lane = kiln_thread() % KILN_SUBGROUP;
+    const kiln_element *a = (const kiln_element *)args->a + row * (uint64_t)args->a_stride;
+    float sum = 0.0f, values[KILN_VECTOR];
+    if (row >= (uint32_t)args->m) return;
+    const uint64_t end = args->norm_weight ? (uint64_t)args->k : 0, whole = args->wide ? end : 0;
+    KILN_LOOP
+    for (uint64_t k = lane * KILN_VECTOR; k < whole; k += KILN_SUBGROUP * KILN_VECTOR) {
+        kiln_vector_values(values, kiln_vector_load(a + k));
+        sum = kiln_add_squares(sum, values);
+    }
+    KILN_LOOP
+    for (uint64_t k = whole + lane; k < end; k += KILN_SUBGROUP) {
+        const float value = kiln_element_to_f32(a[k]);
+        sum = KILN_FMA(value, value, sum);
+    }
+    sum = subgroup_sum(sum);
+    if (lane == 0) norms[row] = args->norm_weight ? norm_of(args, sum) : 1.0f;
+}
+
+/* What the subgroups of a block exchange where rows of a are normalised, or rows of weights paired. */
+typedef struct row_exchange {
+    float norms[KILN_W4A16_ROWS], results[KILN_BLOCK];
+} row_exchange;
+
+/* `exchange`: NULL, or rows of a may be normalised and rows of weights paired, of which half of the subgroups then do
+ * the gates and the others what they are for. */
+KILN_INLINE void multiply_few_rows(const kiln_gemm_w4a16_args *args, row_exchange *exchange) {
+    enum { ROWS = KILN_W4A16_ROWS, COLUMNS = KILN_W4A16_COLUMNS, HALF = KILN_BLOCK / 2 };
+    const bool fused = exchange != 0, paired = fused && args->paired;
+    const uint32_t lane = kiln_thread() % KILN_SUBGROUP, rows = (uint32_t)args->m;
+    const uint32_t threads = paired ? HALF : KILN_BLOCK, own = kiln_thread() % threads / KILN_SUBGROUP;
+    const uint64_t first = ((uint64_t)kiln_tile() * (threads / KILN_SUBGROUP) + own) * COLUMNS;
+    const uint64_t beyond = paired && kiln_thread() >= HALF ? (uint64_t)args->n : 0;
     uint64_t columns[COLUMNS];
     row_sums sums = {{{0.0f}}};
-    if (kiln_block()) return; /* the whole block */
+    if (fused) find_norms(args, exchange->norms);
     KILN_UNROLL
     for (uint32_t c = 0; c < COLUMNS; c++) /* beyond the last one: that once more, for nothing */
-        columns[c] = first + c < (uint64_t)args.n ? first + c : (uint64_t)args.n - 1;
-    if (args.wide) {
+        columns[c] = (first + c < (uint64_t)args->n ? first + c : (uint64_t)args->n - 1) + beyond;
+    if (args->wide) {
         KILN_LOOP
-        for (uint64_t k = lane * KILN_W4A16_CHUNK; k < (uint64_t)args.k; k += KILN_SUBGROUP * KILN_W4A16_CHUNK)
-            multiply_chunk(&args, columns, k, &sums);
+        for (uint64_t k = lane * KILN_W4A16_CHUNK; k < (uint64_t)args->k; k += KILN_SUBGROUP * KILN_W4A16_CHUNK)
+            multiply_chunk(args, columns, k, &sums);
     } else {
         KILN_LOOP
-        for (uint64_t k = lane; k < (uint64_t)args.k; k += KILN_SUBGROUP)
-            multiply_element(&args, columns, k, &sums);
+        for (uint64_t k = lane; k < (uint64_t)args->k; k += KILN_SUBGROUP)
+            multiply_element(args, columns, k, &sums);
     }
 
-    /* Each thread writes one element: that of its lane. */
+    /* Each thread has one element: that of its lane. */
     float result = 0.0f;
     KILN_UNROLL
     for (uint32_t r = 0; r < ROWS; r++) {
         if (r >= rows) continue;
         KILN_UNROLL
         for (uint32_t c = 0; c < COLUMNS; c++) {
-            float sum = sums.of[r][c];
-            KILN_UNROLL
-            for (uint32_t mask = 1; mask < KILN_SUBGROUP; mask *= 2)
-                sum += kiln_shuffle_xor(sum, mask);
+            float sum = subgroup_sum(sums.of[r][c]);
             result = lane == r * COLUMNS + c ? sum : result;
         }
     }
-    uint64_t row = lane / COLUMNS, col = first + lane % COLUMNS;
-    if (row < rows && col < (uint64_t)args.n) finish_element(&args, result, row, col);
+    const uint64_t row = lane / COLUMNS, col = first + lane % COLUMNS;
+    const bool present = row < rows && col < (uint64_t)args->n;
+    if (fused) {
+        exchange->results[kiln_thread()] = result;
+        kiln_barrier();
+        if (present) result *= exchange->norms[row];
+    }
+    if (paired) {
+        if (present && kiln_thread() < HALF)
+            finish_pair(args, result, exchange->results[kiln_thread() + HALF] * exchange->norms[row], row, col);
+    } else if (present) {
+        finish_element(args, result, row, col);
+    }
+}
+
+KILN_ENTRY(gemm_w4a16_rows, kiln_gemm_w4a16_args) {
+    if (kiln_block()) return; /* the whole block */
+    multiply_few_rows(&args, 0);
+}
+
+KILN_ENTRY(gemm_w4a16_fused_rows, kiln_gemm_w4a16_args) {
+    KILN_SHARED row_exchange exchange;
+    if (kiln_block()) return; /* the whole block */
+    multiply_few_rows(&args, &exchange);
 }
 
 #endif

@@ -17,16 +17,17 @@ KILN_SM90A void kiln_sm90a_early(const kiln_gemm_w4a16_rows_args &all) {
     const kiln_gemm_w4a16_args &args = all.plain;
     const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32, warps = blockDim.x / 32;
     const uint64_t row_bytes = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES; /* of 16 rows */
-    const uint64_t row = (uint64_t)kiln_tile() * ROWS + lane / 16 * KILN_W4A16_TILE_ROWS;
+    const uint64_t cols = args.paired ? KILN_W4A16_TILE_ROWS : ROWS, apart = args.paired ? (uint64_t)args.n : cols / 2;
+    const uint64_t first = kiln_tile() * cols, row = first + lane / 16 * apart,
+                   rows = (uint64_t)args.n << !!args.paired;
     const uint64_t at = (warp + lane / 8 % 2 * warps) * (uint64_t)STEP_BYTES + lane % 8 * LINE;
     if (!all.early) return;
-    if (row < (uint64_t)args.n && at < row_bytes)
-        kiln_sm80_prefetch(args.weights + row / KILN_W4A16_TILE_ROWS * row_bytes + at);
+    if (row < rows && at < row_bytes) kiln_sm80_prefetch(args.weights + row / KILN_W4A16_TILE_ROWS * row_bytes + at);
     if (!all.panels) return;
-    const uint64_t group_row = (uint64_t)kiln_tile() * ROWS + kiln_thread() / 2 % ROWS;
+    const uint64_t group_row = first + kiln_thread() / 2 % 16 + kiln_thread() / 32 % 2 * apart;
     const uint64_t group = kiln_thread() % 2 * (LINE / sizeof(kiln_element));
     const void *groups = kiln_thread() / (2 * ROWS) ? args.zeros : args.scales;
-    if (kiln_thread() < 4 * ROWS && groups && group_row < (uint64_t)args.n && group < (uint64_t)args.scale_row_step)
+    if (kiln_thread() < 4 * ROWS && groups && group_row < rows && group < (uint64_t)args.scale_row_step)
         kiln_sm80_prefetch((const kiln_element *)groups + group_row * (uint64_t)args.scale_row_step + group);
 }
 
@@ -38,21 +39,22 @@ KILN_TUNED_ASSEMBLER(12.8.93)
 KILN_SHAPE(gemm_w4a16_wgmma_256, 256, 128, 64, 36880, 140)
 KILN_STAGES(gemm_w4a16_wgmma_256, 6)
 KILN_CLUSTER(gemm_w4a16_wgmma_256, 2)
-KILN_TENSOR_MAPS(gemm_w4a16_wgmma_256, 176, 64x128x1, 128x8x1)
+KILN_TENSOR_MAPS(gemm_w4a16_wgmma_256, 240, 64x128x1, 128x8x1)
 KILN_SHAPE(gemm_w4a16_wgmma_128, 128, 192, 64, 22544, 103)
 KILN_STAGES(gemm_w4a16_wgmma_128, 10)
-KILN_TENSOR_MAPS(gemm_w4a16_wgmma_128, 176, 64x128x1, 128x12x1)
+KILN_TENSOR_MAPS(gemm_w4a16_wgmma_128, 240, 64x128x1, 128x12x1)
 KILN_SHAPE(gemm_w4a16_wgmma_128_256, 128, 256, 64, 24592, 88)
 KILN_STAGES(gemm_w4a16_wgmma_128_256, 9)
-KILN_TENSOR_MAPS(gemm_w4a16_wgmma_128_256, 176, 64x128x1, 128x16x1)
+KILN_TENSOR_MAPS(gemm_w4a16_wgmma_128_256, 240, 64x128x1, 128x16x1)
 KILN_SHAPE(gemm_w4a16_wgmma_64, 64, 256, 64, 16400, 73)
 KILN_STAGES(gemm_w4a16_wgmma_64, 13)
-KILN_TENSOR_MAPS(gemm_w4a16_wgmma_64, 176, 64x64x1, 128x16x1)
+KILN_TENSOR_MAPS(gemm_w4a16_wgmma_64, 240, 64x64x1, 128x16x1)
 KILN_SHAPE(gemm_w4a16_wgmma_32, 32, 256, 64, 12304, 45)
 KILN_STAGES(gemm_w4a16_wgmma_32, 16)
-KILN_TENSOR_MAPS(gemm_w4a16_wgmma_32, 176, 64x32x1, 128x16x1)
+KILN_TENSOR_MAPS(gemm_w4a16_wgmma_32, 240, 64x32x1, 128x16x1)
 KILN_SHAPE(gemm_w4a16_mma_rows_8, 8, 32, 32768, 17408, 100)
 KILN_SHAPE(gemm_w4a16_mma_rows_16, 16, 32, 32768, 17408, 100)
+KILN_SHAPE(gemm_w4a16_mma_norm_8, 8, 32, 8192, 17408, 100)
 KILN_PROGRAMMATIC(gemm_w4a16_wgmma_256)
 KILN_PROGRAMMATIC(gemm_w4a16_wgmma_128)
 KILN_PROGRAMMATIC(gemm_w4a16_wgmma_128_256)
@@ -60,7 +62,10 @@ KILN_PROGRAMMATIC(gemm_w4a16_wgmma_64)
 KILN_PROGRAMMATIC(gemm_w4a16_wgmma_32)
 KILN_PROGRAMMATIC(gemm_w4a16_mma_rows_8)
 KILN_PROGRAMMATIC(gemm_w4a16_mma_rows_16)
+KILN_PROGRAMMATIC(gemm_w4a16_mma_norm_8)
 KILN_PROGRAMMATIC(gemm_w4a16_tiles)
 KILN_PROGRAMMATIC(gemm_w4a16_rows)
 KILN_PROGRAMMATIC(gemm_w4a16_join)
+KILN_PROGRAMMATIC(gemm_w4a16_fused_rows)
+KILN_PROGRAMMATIC(gemm_w4a16_norm)
 KILN_PROGRAMMATIC(gemm_w4a16_wgmma_join)

@@ -44,6 +44,7 @@
 #include "kernels/arch/sm90a_hints.h"
 #include "kernels/arch/sm90a_narrow.h"
 #include "kernels/common/matmul_sm90a.h"
+#include "kernels/common/special.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_integers.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mapped_args.h"
 
@@ -371,15 +372,40 @@ KILN_INLINE void write_vector(kiln_element *to, kiln_vector vector, bool aligned
         to[i] = (kiln_element)(vector.words[i / 2] >> i % 2 * 16);
 }
 
+/* Finishes the sums of 16 columns of d, from `col` on, where there is more to do than to scale them and to add a bias.
+ */
+template <class S>
+KILN_INLINE void activate_columns(const kiln_gemm_w4a16_args &args, float *sums, uint32_t row, uint32_t col,
+                                  const float *bias) {
+    const uint32_t lane = kiln_thread() % 32;
+    float powers[KILN_W4A16_COEFFICIENTS];
+    kiln_powers_of(powers, args.coefficients, KILN_W4A16_COEFFICIENTS);
+    const kiln_element *c = (const kiln_element *)args.c + col + lane / 4;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < S::ROWS / 2; i++) {
+        const uint32_t at = row + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        float value = KILN_FMA(args.scale, sums[i], bias[i % 4 / 2]);
+        if (args.c && at < (uint32_t)args.m)
+            value += kiln_element_to_f32(c[at * (uint64_t)args.c_stride + i % 4 / 2 * 8]);
+        if (args.activated) value = kiln_fast_gated(value, args.bound, powers, KILN_W4A16_COEFFICIENTS);
+        sums[i] = value;
+    }
+}
+
 /* Writes the sums of 16 columns of d, from `col` on: four lanes write 16 columns of two rows at once. */
 template <class S>
-KILN_INLINE void write_columns(const kiln_gemm_w4a16_args &args, const float *sums, uint32_t row, uint32_t col,
+KILN_INLINE void write_columns(const kiln_gemm_w4a16_args &args, float *sums, uint32_t row, uint32_t col,
                                bool aligned) {
     const uint32_t lane = kiln_thread() % 32;
-    float bias[2] = {};
+    float bias[2] = {}, scale = args.scale;
     if (args.bias) {
         bias[0] = kiln_element_to_f32(((const kiln_element *)args.bias)[col + lane / 4]);
         bias[1] = kiln_element_to_f32(((const kiln_element *)args.bias)[col + lane / 4 + 8]);
+    }
+    if (args.c || args.activated) {
+        activate_columns<S>(args, sums, row, col, bias);
+        bias[0] = bias[1] = 0.0f;
+        scale = 1.0f;
     }
     kiln_element *d = (kiln_element *)args.d + col + lane % 2 * 8;
     KILN_UNROLL
@@ -387,8 +413,8 @@ KILN_INLINE void write_columns(const kiln_gemm_w4a16_args &args, const float *su
         kiln_vector vector;
         KILN_UNROLL
         for (uint32_t j = 0; j < 4; j++) {
-            const float pair[2] = {KILN_FMA(args.scale, sums[i + 2 * j], bias[j % 2]),
-                                   KILN_FMA(args.scale, sums[i + 2 * j + 1], bias[j % 2])};
+            const float pair[2] = {KILN_FMA(scale, sums[i + 2 * j], bias[j % 2]),
+                                   KILN_FMA(scale, sums[i + 2 * j + 1], bias[j % 2])};
             vector.words[j] = transposed(kiln_pair_of(pair));
         }
         exchange(vector.words);
@@ -427,7 +453,7 @@ template <class S> KILN_INLINE void multiply_tiles(const kiln_gemm_w4a16_args &a
         const work w = tile_of<S>(args, again, rank);
         const uint32_t col = w.col + (kiln_thread() / 32 - WARPGROUP / 32) * KILN_W4A16_TILE_ROWS;
         if (col >= (uint32_t)args.n) continue;
-        if (args.splits > 1)
+        if (args.partials)
             write_partials<S>(args, sums.of, w.split, w.row, col);
         else
             write_columns<S>(args, sums.of, w.row, col, is_aligned(args));
@@ -484,13 +510,12 @@ WGMMA_ENTRY(gemm_w4a16_wgmma_128_256, 128, 4, 2, 9, 1)
 WGMMA_ENTRY(gemm_w4a16_wgmma_64, 64, 4, 1, 13, 1)
 WGMMA_ENTRY(gemm_w4a16_wgmma_32, 32, 4, 1, 16, 1)
 
-/* Adds the partial sums of as many columns of a row as are in 16 bytes of d, in their order. */
-KILN_ENTRY(gemm_w4a16_wgmma_join, kiln_gemm_w4a16_args) {
-    const uint32_t n = (uint32_t)args.n, col = (kiln_tile() * KILN_BLOCK + kiln_thread()) * KILN_VECTOR;
-    const uint64_t row = kiln_block(), step = (uint64_t)args.m * n;
-    if (col >= n || row >= (uint64_t)args.m) return;
-    const float *partials = args.partials + row * n + col;
-    float sums[KILN_VECTOR] = {}, bias[KILN_VECTOR] = {};
+/* Adds the partial sums of as many columns of a row as are in 16 bytes of d, in their order, from a row of weights on;
+ * times the scale, plus the bias. */
+KILN_INLINE void join_columns(const kiln_gemm_w4a16_args &args, float *sums, uint64_t row, uint32_t rows,
+                              uint32_t col) {
+    const uint64_t step = (uint64_t)args.m * rows;
+    const float *partials = args.partials + row * rows + col;
 #pragma unroll 4
     for (uint32_t split = 0; split < args.splits; split++) {
         KILN_UNROLL
@@ -504,8 +529,25 @@ KILN_ENTRY(gemm_w4a16_wgmma_join, kiln_gemm_w4a16_args) {
     }
     KILN_UNROLL
     for (uint32_t i = 0; i < KILN_VECTOR; i++) {
-        if (args.bias) bias[i] = kiln_element_to_f32(((const kiln_element *)args.bias)[col + i]);
-        sums[i] = KILN_FMA(args.scale, sums[i], bias[i]);
+        const float bias = args.bias ? kiln_element_to_f32(((const kiln_element *)args.bias)[col + i]) : 0.0f;
+        sums[i] = KILN_FMA(args.scale, sums[i], bias);
+    }
+}
+
+KILN_ENTRY(gemm_w4a16_wgmma_join, kiln_gemm_w4a16_args) {
+    const uint32_t n = (uint32_t)args.n, col = (kiln_tile() * KILN_BLOCK + kiln_thread()) * KILN_VECTOR;
+    const uint32_t rows = args.paired ? 2 * n : n; /* of weights */
+    const uint64_t row = kiln_block();
+    if (col >= n || row >= (uint64_t)args.m) return;
+    float sums[KILN_VECTOR] = {}, others[KILN_VECTOR] = {};
+    join_columns(args, sums, row, rows, col);
+    if (args.paired) join_columns(args, others, row, rows, n + col);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++) {
+        if (args.c)
+            sums[i] += kiln_element_to_f32(((const kiln_element *)args.c)[row * (uint64_t)args.c_stride + col + i]);
+        sums[i] = activated(&args, sums[i]);
+        if (args.paired) sums[i] *= others[i];
     }
     write_vector((kiln_element *)args.d + row * (uint64_t)args.d_stride + col, kiln_vector_of(sums), is_aligned(args));
 }

@@ -13,8 +13,8 @@ const char *shape_text(const npy_header *array, char text[SHAPE_TEXT_SIZE]) {
     return text;
 }
 
-/* One name of a shape, with its factor, "2*cols", what is added to it, "batch+1", or what it is divided by: a number,
- * "k/2", or a field, "k/group", which says 0 for the size itself. */
+/* One name of a shape, with its factor, "2*cols", or "gated*n", n or 2*n by an option; what is added to it, "batch+1";
+ * or what it is divided by: a number, "k/2", or a field, "k/group", which says 0 for the size itself. */
 typedef struct shape_term {
     int64_t factor, more, divisor;
     call_field *size;
@@ -58,11 +58,14 @@ static size_t parse(operator_call *call, const kiln_field *field, const char *sh
     while (*at && *at != '|' && count < TERMS) {
         char *name;
         shape_term term = {.factor = strtoll(at, &name, 10)};
-        if (*name == '*')
-            at = name + 1;
+        size_t length = strcspn(at, "*,|");
+        const call_field *option = at[length] == '*' ? find_named(call, at, length) : NULL;
+        if (option) term.factor = option->value + 1;
+        if (at[length] == '*')
+            at += length + 1;
         else
             term.factor = 1;
-        size_t length = strcspn(at, "+/,|");
+        length = strcspn(at, "+/,|");
         term.divisor = 1;
         term.size = find_named(call, at, length);
         at += length;

@@ -386,6 +386,21 @@ CASES.append(("dequantize_w4a16", {"weights": BYTES, "scales": (4, 33), "zeros":
 CASES.append(("gemm_w4a16", {"a": (3, 128), "weights": BYTES, "scales": (2, 33), "pre_scale": (128,)},
               {"group": "64", "scale_layout": "k_n"}, lambda a, w, scales, factors: {
                   "d": (a * factors) @ (unpacked(w).T * np.repeat(scales, 64, 0))}))
+PAIRED = np.random.default_rng(5).integers(0, 256, (34, 64), np.uint8)
+
+
+def gated_w4a16(a, w, scales, bias, norm_weight):
+    normed = a / np.sqrt(np.mean(a * a, -1, keepdims=True) + 1e-6) * norm_weight
+    gate, up = np.split(normed @ (unpacked(w).T * np.repeat(scales, 64, 0)) + bias, 2, -1)
+    return {"d": gate / (1 + np.exp(-gate)) * up}
+
+
+for count in (3, 12):
+    CASES.append(("gemm_w4a16", {"a": (count, 128), "weights": PAIRED, "scales": (2, 34), "bias": (34,),
+                                 "norm_weight": (128,)},
+                  {"group": "64", "scale_layout": "k_n", "gated": "yes", "activation": "silu"}, gated_w4a16))
+    CASES.append(("gemm_w4a16", {"a": (count, 128), "weights": BYTES, "scales": (33, 2), "c": (count, 33)},
+                  {"group": "64"}, lambda a, w, scales, c: {"d": a @ (unpacked(w) * np.repeat(scales, 64, -1)).T + c}))
 E2M1 = np.array((0, 0.5, 1, 1.5, 2, 3, 4, 6))
 
 
@@ -669,7 +684,8 @@ def differs(operator, inputs, found, expected, part):
     if operator == "dequantize_w4a16":  # cancellation: an f32 product's rounding counts
         scale = scale + 8 * np.abs(inputs[1]).max()
     if operator == "gemm_w4a16":  # each weight and each sum is rounded
-        scale = scale + 200 * np.abs(inputs[0]).max() * np.abs(inputs[2]).max()
+        factors = len(inputs[1]) // found.shape[-1]  # two where the result is gated
+        scale = scale + (200 * np.abs(inputs[0]).max() * np.abs(inputs[2]).max()) ** factors
     if operator in ("gemm_fp8", "gemm_int8"):
         kind = operator[5:]
         magnitudes = [np.abs(values_of(codes, kind)) for codes in inputs[:2]]

@@ -1,5 +1,5 @@
-/* gemm_w4a16 against f64: all shapes, groups, both orders of the scales, zeros, bias and pre_scale or none of them; of
- * canonical weights, and of repacked ones where the image takes them. */
+/* gemm_w4a16 against f64: all shapes, groups, both orders of the scales, zeros, bias and pre_scale or none of them, c,
+ * activations, norms and gates; of canonical weights, and of repacked ones where the image takes them. */
 #include "tests/ops/harness.h"
 #include <kiln/w4a16.h>
 #include <math.h>
@@ -13,12 +13,15 @@ typedef struct shape {
     double scale;
     kiln_w4a16_layout layout;
     kiln_w4a16_tile tile;
+    bool c, in_place, norm, gated; /* in_place: c is d */
+    double eps;
+    kiln_gemm_activation activation;
 } shape;
 
 /* The tensors of a product; those that the shape does not want are there and are not passed. */
 typedef struct product {
-    matrix d, a, weights, packed, scales, zeros, bias, pre_scale;
-    int64_t groups;
+    matrix d, a, weights, packed, scales, zeros, bias, pre_scale, c, norm_weight;
+    int64_t groups, rows; /* of weights */
 } product;
 
 static double any_number(void) {
@@ -35,13 +38,13 @@ static double any_byte(void) {
 
 /* Makes the packed weights of the others. */
 static void pack(product *t, shape s) {
-    const size_t size = (size_t)(s.n * s.k / 2);
+    const size_t size = (size_t)(t->rows * s.k / 2);
     uint8_t *bytes = malloc(2 * size);
     double *values = malloc(size * sizeof *values);
     assert_true(bytes && values);
     for (size_t i = 0; i < size; i++)
         bytes[i] = (uint8_t)t->weights.values[i];
-    harness_ok(kiln_w4a16_repack(s.layout, s.n, s.k, bytes, bytes + size));
+    harness_ok(kiln_w4a16_repack(s.layout, t->rows, s.k, bytes, bytes + size));
     for (size_t i = 0; i < size; i++)
         values[i] = bytes[size + i];
     matrix_set(&t->packed, values);
@@ -50,28 +53,39 @@ static void pack(product *t, shape s) {
 }
 
 static product product_create(kiln_stream *stream, precision p, shape s) {
-    product t = {.groups = s.group ? s.k / s.group : 1};
-    int64_t rows = s.groups_first ? t.groups : s.n, cols = s.groups_first ? s.n : t.groups;
+    product t = {.groups = s.group ? s.k / s.group : 1, .rows = s.gated ? 2 * s.n : s.n};
+    int64_t rows = s.groups_first ? t.groups : t.rows, cols = s.groups_first ? t.rows : t.groups;
     t.d = matrix_create(stream, p, s.m, s.n, s.n + s.padding, s.place);
     t.a = matrix_create(stream, p, s.m, s.k, s.k + s.padding, s.place);
-    t.weights = matrix_create(stream, U8, s.n, s.k / 2, 0, s.place);
+    t.weights = matrix_create(stream, U8, t.rows, s.k / 2, 0, s.place);
     t.scales = matrix_create(stream, p, rows, cols, 0, s.place);
     t.zeros = matrix_create(stream, p, rows, cols, 0, s.place);
-    t.bias = matrix_create(stream, p, 1, s.n, 0, s.place);
+    t.bias = matrix_create(stream, p, 1, t.rows, 0, s.place);
     t.pre_scale = matrix_create(stream, p, 1, s.k, 0, s.place);
+    t.c = matrix_create(stream, p, s.m, s.n, s.n + s.padding, s.place);
+    t.norm_weight = matrix_create(stream, p, 1, s.k, 0, s.place);
     matrix_fill(&t.a, any_number);
     matrix_fill(&t.weights, any_byte);
     matrix_fill(&t.scales, any_scale);
     matrix_fill(&t.zeros, any_number);
     matrix_fill(&t.bias, any_number);
     matrix_fill(&t.pre_scale, any_number);
-    t.packed = matrix_create(stream, U8, s.n, s.k / 2, 0, s.place);
+    matrix_fill(&t.c, any_number);
+    matrix_fill(&t.norm_weight, any_number);
+    t.packed = matrix_create(stream, U8, t.rows, s.k / 2, 0, s.place);
     if (s.layout) pack(&t, s);
     return t;
 }
 
+static void product_destroy(product *t) {
+    matrix *all[] = {&t->d,     &t->a,    &t->weights,   &t->packed, &t->scales,
+                     &t->zeros, &t->bias, &t->pre_scale, &t->c,      &t->norm_weight};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        matrix_destroy(all[i]);
+}
+
 static kiln_gemm_w4a16_params params_of(const product *t, shape s) {
-    return (kiln_gemm_w4a16_params){.d = t->d.data,
+    return (kiln_gemm_w4a16_params){.d = s.in_place ? t->c.data : t->d.data,
                                     .a = t->a.data,
                                     .weights = s.layout ? t->packed.data : t->weights.data,
                                     .scales = t->scales.data,
@@ -87,42 +101,95 @@ static kiln_gemm_w4a16_params params_of(const product *t, shape s) {
                                     .scale = (float)s.scale,
                                     .scale_layout = s.groups_first ? KILN_W4A16_SCALES_K_N : KILN_W4A16_SCALES_N_K,
                                     .weight_layout = (int32_t)s.layout,
-                                    .tile = (int32_t)s.tile};
+                                    .tile = (int32_t)s.tile,
+                                    .c = s.c ? t->c.data : NULL,
+                                    .c_stride = s.padding ? t->c.stride : 0,
+                                    .norm_weight = s.norm ? t->norm_weight.data : NULL,
+                                    .norm_eps = (float)s.eps,
+                                    .activation = (int32_t)s.activation,
+                                    .gated = s.gated};
 }
 
 /* The weight of row j and element k, and the magnitude of what it is made of. */
 static double weight(const product *t, shape s, int64_t j, int64_t k, double *magnitude) {
     int64_t g = s.group ? k / s.group : 0;
-    int64_t at = s.groups_first ? g * s.n + j : j * t->groups + g;
+    int64_t at = s.groups_first ? g * t->rows + j : j * t->groups + g;
     int code = (int)t->weights.values[j * (s.k / 2) + k / 2] >> (k % 2 ? 4 : 0) & 15;
     double scaled = (code < 8 ? code : code - 16) * t->scales.values[at], zero = s.zeros ? t->zeros.values[at] : 0;
     *magnitude = fabs(scaled) + fabs(zero);
     return scaled + zero;
 }
 
-/* What f32 may lose: each weight, each product and each sum is rounded, in whatever order. Of repacked weights those of
- * more than 16 rows are rounded to the precision, and so is what pre_scale makes of a: half a unit in the last place.
- */
+static double activate(kiln_gemm_activation activation, double t) {
+    switch (activation) {
+    case KILN_GEMM_NONE:
+        return t;
+    case KILN_GEMM_GELU_ERF:
+        return 0.5 * t * (1 + erf(t / sqrt(2)));
+    case KILN_GEMM_GELU_TANH:
+        return 0.5 * t * (1 + tanh(sqrt(2 / acos(-1)) * (t + 0.044715 * t * t * t)));
+    case KILN_GEMM_GELU_QUICK:
+        return t / (1 + exp(-1.702 * t));
+    case KILN_GEMM_SILU:
+        return t / (1 + exp(-t));
+    }
+    return NAN;
+}
+
+/* Rows of a as they are multiplied. */
+static void factors_of(const product *t, shape s, double *a) {
+    for (int64_t i = 0; i < s.m; i++) {
+        double squares = 0;
+        for (int64_t k = 0; k < s.k; k++)
+            squares += t->a.values[i * s.k + k] * t->a.values[i * s.k + k];
+        const double root = sqrt(squares / (double)s.k + (s.eps == 0 ? 1e-6 : (double)(float)s.eps));
+        for (int64_t k = 0; k < s.k; k++) {
+            double *to = &a[i * s.k + k];
+            *to = t->a.values[i * s.k + k] * (s.pre_scale ? t->pre_scale.values[k] : 1);
+            if (s.norm) *to *= t->norm_weight.values[k] / root;
+        }
+    }
+}
+
+/* What rounds factors, in units of the last place: repacked weights of more than 16 rows are rounded to the precision,
+ * and so is what pre_scale makes of their a, and what normalising does, but of few rows of canonical weights without
+ * pre_scale. */
+static double rounding_of(shape s, precision p) {
+    const double unit = p == F32 ? 0x1p-24 : p == F16 ? 0x1p-11 : 0x1p-8;
+    int count = s.layout && (s.m > 16 || s.tile);
+    count += s.layout && s.pre_scale;
+    count += s.norm && (s.layout || s.m > 8 || s.pre_scale);
+    return 1.1 * unit * count;
+}
+
+/* What f32 may lose: each weight, each product and each sum is rounded, in whatever order; and half a unit in the last
+ * place for each rounding to the precision. */
 static void reference(const product *t, shape s, precision p, double *expected, double *allowed) {
-    double scale = s.scale == 0 ? 1 : (double)(float)s.scale;
-    double unit = p == F16 ? 0x1p-11 : 0x1p-8, rounding = s.layout && (s.m > 16 || s.tile) ? 1.1 * unit : 0;
-    if (s.layout && s.pre_scale) rounding += 1.1 * unit;
+    double scale = s.scale == 0 ? 1 : (double)(float)s.scale, rounding = rounding_of(s, p) + (s.norm ? 5e-7 : 0);
     double *a = malloc(sizeof *a * (size_t)(s.m * s.k)), *factors = malloc(sizeof *factors * (size_t)(2 * s.k));
     assert_true(a && factors);
     double *sizes = factors + s.k;
-    for (int64_t i = 0; i < s.m * s.k; i++)
-        a[i] = t->a.values[i] * (s.pre_scale ? t->pre_scale.values[i % s.k] : 1);
-    for (int64_t j = 0; j < s.n; j++) {
+    factors_of(t, s, a);
+    for (int64_t j = 0; j < t->rows; j++) {
         for (int64_t k = 0; k < s.k; k++)
             factors[k] = weight(t, s, j, k, &sizes[k]);
         for (int64_t i = 0; i < s.m; i++) {
-            double sum, rounded, of_sizes, magnitude, bias = s.bias ? t->bias.values[j] : 0;
+            double sum, rounded, of_sizes, magnitude, addend = s.bias ? t->bias.values[j] : 0;
+            if (s.c) addend += t->c.values[i * s.n + j];
             harness_dot(a + i * s.k, factors, s.k, &sum, &rounded);
             harness_dot(a + i * s.k, sizes, s.k, &of_sizes, &magnitude);
-            expected[i * s.n + j] = scale * sum + bias;
-            magnitude = fabs(scale) * magnitude + fabs(bias);
-            allowed[i * s.n + j] =
+            magnitude = fabs(scale) * magnitude + fabs(addend) + (s.c ? 2 : 0);
+            const double value = scale * sum + addend;
+            const double error =
                 1.2 * magnitude * sqrt((double)s.k + 16) * 0x1p-23 + fabs(scale) * rounding * (rounded + 0x1p-13);
+            double *to = &expected[i * s.n + j % s.n], *within = &allowed[i * s.n + j % s.n];
+            if (j < s.n) {
+                *to = activate(s.activation, value);
+                *within = s.activation ? 1.2 * error + 2e-6 + 2e-6 * fabs(*to) : error;
+            } else {
+                *within = *within * (fabs(value) + error) + fabs(*to) * error;
+                *to *= value;
+            }
         }
     }
     free(a);
@@ -130,12 +197,17 @@ static void reference(const product *t, shape s, precision p, double *expected, 
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {
-    harness_describe("gemm_w4a16_%s %lld x %lld x %lld, groups of %lld%s, padding %lld, at %lld%s%s%s%s%s, tile %d, "
-                     "scale %g",
-                     precision_name(p), (long long)s.m, (long long)s.n, (long long)s.k, (long long)s.group,
-                     s.groups_first ? " before n" : "", (long long)s.padding, (long long)s.place,
-                     s.zeros ? ", zeros" : "", s.bias ? ", bias" : "", s.pre_scale ? ", pre_scale" : "",
-                     s.workspace ? ", workspace" : "", s.layout ? ", repacked" : "", (int)s.tile, s.scale);
+    harness_describe(
+        "gemm_w4a16_%s %lld x %lld x %lld, groups of %lld%s, padding %lld, at %lld%s%s%s%s%s%s%s%s, tile %d, "
+        "scale %g, activation %d",
+        precision_name(p), (long long)s.m, (long long)s.n, (long long)s.k, (long long)s.group,
+        s.groups_first ? " before n" : "", (long long)s.padding, (long long)s.place, s.zeros ? ", zeros" : "",
+        s.bias ? ", bias" : "", s.pre_scale ? ", pre_scale" : "", s.workspace ? ", workspace" : "",
+        s.layout ? ", repacked" : "",
+        s.in_place ? ", c in place"
+        : s.c      ? ", c"
+                   : "",
+        s.norm ? ", normalised" : "", s.gated ? ", gated" : "", (int)s.tile, s.scale, (int)s.activation);
     product t = product_create(stream, p, s);
     size_t bytes = sizeof(double) * (size_t)(s.m * s.n);
     double *expected = malloc(bytes), *allowed = malloc(bytes);
@@ -144,20 +216,18 @@ static void run(kiln_stream *stream, precision p, shape s) {
     kiln_gemm_w4a16_params params = params_of(&t, s);
     const kiln_operator_function *function = operator_function("gemm_w4a16", p);
     matrix workspace = {0};
-    if (s.workspace) {
+    if (s.workspace || s.norm || s.gated || s.activation) {
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
-        workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
-        if (params.workspace_size) params.workspace = workspace.data;
+        if (params.workspace_size) workspace = matrix_create(stream, U8, 1, (int64_t)params.workspace_size, 0, 0);
+        params.workspace = workspace.data;
     }
     harness_ok(function->call(stream, &params, sizeof params));
-    matrix_expect(&t.d, expected, allowed);
-    matrix *inputs[] = {&t.a, &t.weights, &t.packed, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+    matrix_expect(s.in_place ? &t.c : &t.d, expected, allowed);
+    matrix *inputs[] = {&t.a, &t.weights, &t.packed, &t.scales, &t.zeros, &t.bias, &t.pre_scale, &t.norm_weight, &t.c};
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs - s.in_place; i++)
         matrix_expect_unchanged(inputs[i]);
-        matrix_destroy(inputs[i]);
-    }
-    matrix_destroy(&t.d);
-    if (s.workspace) {
+    product_destroy(&t);
+    if (params.workspace_size) {
         matrix_get(&workspace); /* nothing around it is written */
         matrix_destroy(&workspace);
     }
@@ -266,9 +336,7 @@ static void test_exact(kiln_stream *stream) {
             kiln_gemm_w4a16_params params = params_of(&t, s);
             harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
             matrix_expect_exact(&t.d, d);
-            matrix *all[] = {&t.d, &t.a, &t.weights, &t.packed, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
-            for (size_t j = 0; j < sizeof all / sizeof *all; j++)
-                matrix_destroy(all[j]);
+            product_destroy(&t);
         }
 }
 
@@ -387,9 +455,8 @@ static void test_packed_unaligned(kiln_stream *stream) {
             params.d_stride = d.stride;
             harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
             matrix_expect(&d, expected, allowed);
-            matrix *all[] = {&d, &t.d, &t.a, &t.weights, &t.packed, &t.scales, &t.zeros, &t.bias, &t.pre_scale};
-            for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-                matrix_destroy(all[i]);
+            matrix_destroy(&d);
+            product_destroy(&t);
         }
     }
 }
@@ -408,6 +475,85 @@ static void test_packed_rounds(kiln_stream *stream) {
     if (bf16) run(stream, BF16, wide);
     wide.m = 128, wide.k = wide.group = 64, wide.zeros = true;
     if (f16) run(stream, F16, wide);
+}
+
+/* What is added to the product, activations, norms and gates of canonical weights: few rows, tiles, tiles whose k
+ * blocks share, k that vectors do not fill, and tensors at any place. */
+static void test_fused(kiln_stream *stream) {
+    static const int64_t of[][4] = {
+        {1, 65, 256, 64}, {8, 33, 62, 0}, {5, 18, 96, 32}, {20, 70, 130, 0}, {9, 3, 1792, 256}};
+    static const int64_t places[] = {0, 1, AT_END};
+    enum { COUNT = sizeof of / sizeof *of };
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < harness_rounds(stream, 12 * COUNT); i++) {
+            const int64_t *sizes = of[(i + (int)p) % COUNT];
+            const int kind = i % 12;
+            shape s = {.m = sizes[0], .n = sizes[1], .k = sizes[2], .group = sizes[3], .place = places[i % 3]};
+            s.padding = i % 4 == 1 ? 8 : 0;
+            s.gated = kind & 1;
+            s.norm = kind & 2;
+            s.c = !s.gated && kind % 3 < 2;
+            s.in_place = s.c && kind % 3;
+            s.activation = (kiln_gemm_activation)(i % (KILN_GEMM_SILU + 1));
+            s.workspace = i % 4 != 0;
+            s.bias = random_integer(0, 1);
+            s.zeros = random_integer(0, 1);
+            s.pre_scale = i % 5 == 0;
+            s.groups_first = random_integer(0, 1);
+            s.scale = i % 3 ? 0 : -0.5;
+            s.eps = i % 2 ? 0 : 0.25;
+            run(stream, p, s);
+        }
+}
+
+/* The same of repacked weights of few rows: whole steps and others, small groups in vectors or not, one and several
+ * panels, more of k than the kernel that normalises takes. */
+static void test_packed_fused_rows(kiln_stream *stream) {
+    static const int64_t of[][2] = {{256, 32}, {1408, 64}, {2816, 32}, {8960, 32}, {1280, 128}, {640, 0}, {16512, 128}};
+    enum { COUNT = sizeof of / sizeof *of };
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!takes_packed(stream, p)) continue;
+        for (int i = 0; i < harness_rounds(stream, 8 * COUNT); i++) {
+            const int64_t *sizes = of[i % COUNT];
+            const int kind = (i + i / COUNT) % 8;
+            shape s = {
+                .m = i % 5 == 4 ? 11 : 1 + i % 8, .n = sizes[0] > 8000 ? 16 : 48, .k = sizes[0], .group = sizes[1]};
+            s.layout = KILN_W4A16_SM80_V1;
+            s.gated = kind & 1;
+            s.norm = kind & 2 || kind == 5;
+            s.c = !s.gated && kind & 4;
+            s.in_place = s.c && i % 2;
+            s.activation = s.gated || i % 3 == 0 ? KILN_GEMM_SILU : KILN_GEMM_NONE;
+            s.bias = random_integer(0, 1);
+            s.zeros = random_integer(0, 1);
+            s.pre_scale = i % 7 == 3;
+            s.groups_first = i % 6 == 5;
+            s.padding = i % 4 == 1 ? 8 : 0;
+            s.scale = i % 3 ? 0 : 0.5;
+            run(stream, p, s);
+        }
+    }
+}
+
+/* And in all tiles, divided and not. */
+static void test_packed_fused_tiles(kiln_stream *stream) {
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!takes_packed(stream, p)) continue;
+        for (int i = 0; i < 15; i++) {
+            shape s = {.m = 33, .n = 80, .k = i % 5 ? 192 : 1280, .group = 64, .layout = KILN_W4A16_SM80_V1};
+            s.tile = (kiln_w4a16_tile)(i % 4 ? KILN_W4A16_TILE_64 + i % 4 - 1 : KILN_W4A16_TILE_AUTO);
+            s.gated = i % 2;
+            s.norm = i % 3 == 1;
+            s.c = !s.gated && i % 3;
+            s.in_place = s.c && i % 4 == 0;
+            s.activation = (kiln_gemm_activation)((i + 1) % (KILN_GEMM_SILU + 1));
+            s.bias = random_integer(0, 1);
+            s.padding = i % 3 ? 0 : 8;
+            s.workspace = i % 5 != 1;
+            s.scale = i % 3 ? 0 : -0.5;
+            run(stream, p, s);
+        }
+    }
 }
 
 /* What is refused of repacked weights; where the image takes none, all. */
@@ -443,6 +589,9 @@ static void test_packed_refusals(kiln_stream *stream) {
         params = good;
         params.pre_scale = (char *)x.data + 2;
         expect_refusal(stream, function, &params, sizeof params, "pre_scale is");
+        params = good;
+        params.norm_weight = (char *)x.data + 2;
+        expect_refusal(stream, function, &params, sizeof params, "norm_weight is");
     }
     matrix_expect_unchanged(&x);
     matrix_destroy(&x);
@@ -465,6 +614,50 @@ static void test_no_products(kiln_stream *stream) {
             matrix_destroy(&d);
             matrix_destroy(&bias);
         }
+}
+
+static void test_fused_refusals(kiln_stream *stream) {
+    harness_describe("gemm_w4a16 refused what is done besides the product");
+    matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
+    const kiln_operator_function *function = operator_function("gemm_w4a16", F32);
+    const kiln_gemm_w4a16_params good = {
+        .d = x.data, .a = x.data, .weights = x.data, .scales = x.data, .m = 9, .n = 4, .k = 64};
+    kiln_gemm_w4a16_params params = good;
+    params.activation = 5;
+    expect_refusal(stream, function, &params, sizeof params, "activation is 5: must be none (0)");
+    params = good;
+    params.gated = 2;
+    expect_refusal(stream, function, &params, sizeof params, "gated is 2: must be no (0) or yes (1)");
+    params.gated = 1;
+    params.c = x.data;
+    expect_refusal(stream, function, &params, sizeof params, "must be NULL with gated");
+    params.c = NULL;
+    expect_refusal(stream, function, &params, sizeof params, "for norm_weight, gated or activation with so many rows");
+    params.n = INT32_MAX / 2 + 1;
+    expect_refusal(stream, function, &params, sizeof params, "n is 1073741824: must be at most 1073741823");
+    params = good;
+    params.norm_weight = x.data;
+    expect_refusal(stream, function, &params, sizeof params,
+                   "workspace_size is 0: must be at least 2304 for norm_weight, gated or activation with so many rows");
+    params.workspace = (char *)x.data + 4;
+    params.workspace_size = 2304;
+    expect_refusal(stream, function, &params, sizeof params, "must be 16-byte aligned");
+    params.norm_weight = (char *)x.data + 2;
+    expect_refusal(stream, function, &params, sizeof params, "norm_weight is");
+    params = good;
+    params.norm_eps = -1;
+    expect_refusal(stream, function, &params, sizeof params, "norm_eps is -1: must be 0 or from 1e-30 to 1e30");
+    params = good;
+    params.reserved = 1;
+    expect_refusal(stream, function, &params, sizeof params, "reserved is 1: must be 0");
+    params = good;
+    params.c = params.d;
+    params.c_stride = 5;
+    expect_refusal(stream, function, &params, sizeof params, "d is c, but d_stride is 4 and c_stride 5: must be equal");
+    params.c = (char *)x.data + 2;
+    expect_refusal(stream, function, &params, sizeof params, "c is");
+    matrix_expect_unchanged(&x);
+    matrix_destroy(&x);
 }
 
 static void test_refusals(kiln_stream *stream) {
@@ -526,7 +719,11 @@ int main(void) {
         on_each_device(test_packed_tiles),
         on_each_device(test_packed_unaligned),
         on_each_device(test_packed_rounds),
+        on_each_device(test_fused),
+        on_each_device(test_packed_fused_rows),
+        on_each_device(test_packed_fused_tiles),
         on_one_device(test_refusals),
+        on_one_device(test_fused_refusals),
         on_one_device(test_packed_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

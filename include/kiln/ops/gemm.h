@@ -256,7 +256,7 @@ KILN_WORKSPACE_FUNCTION(gemm_nvfp4_f32, kiln_gemm_nvfp4_params)
 KILN_WORKSPACE_FUNCTION(gemm_nvfp4_f16, kiln_gemm_nvfp4_params)
 KILN_WORKSPACE_FUNCTION(gemm_nvfp4_bf16, kiln_gemm_nvfp4_params)
 
-/* ---- gemm_w4a16: d = scale * (a * pre_scale) * w^T + bias, w of 4-bit integers ----------------------------------- */
+/* ---- gemm_w4a16: d = activation(scale * (a * pre_scale) * w^T + c + bias), w of 4-bit integers ------------------ */
 
 /* The order of the scales, and of the zeros. */
 typedef enum kiln_w4a16_scales {
@@ -289,29 +289,46 @@ typedef struct kiln_gemm_w4a16_params {
     const void *pre_scale;  /* [k]: factors of the columns of a; NULL: 1 */
     int64_t m;              /* m, n and k are at most 2^31 - 1 */
     int64_t n;
-    int64_t k;             /* even. 0: the product is 0, and a, weights, scales and zeros may be NULL */
-    int64_t group;         /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
-    int64_t d_stride;      /* 0: n */
-    int64_t a_stride;      /* 0: k */
-    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
-    size_t workspace_size; /* 0, or at least kiln_gemm_w4a16_<precision>_workspace_size() */
-    float scale;           /* finite; 0: 1 */
-    int32_t scale_layout;  /* kiln_w4a16_scales */
-    int32_t weight_layout; /* kiln_w4a16_layout */
-    int32_t tile;          /* kiln_w4a16_tile; canonical weights always take the portable one */
+    int64_t k;               /* even. 0: the product is 0, and a, weights, scales and zeros may be NULL */
+    int64_t group;           /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
+    int64_t d_stride;        /* 0: n */
+    int64_t a_stride;        /* 0: k */
+    void *workspace;         /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size;   /* 0, or at least kiln_gemm_w4a16_<precision>_workspace_size() */
+    float scale;             /* finite; 0: 1 */
+    int32_t scale_layout;    /* kiln_w4a16_scales */
+    int32_t weight_layout;   /* kiln_w4a16_layout */
+    int32_t tile;            /* kiln_w4a16_tile; canonical weights always take the portable one */
+    const void *c;           /* [m, n]: added to the product; may be d, with the same stride; NULL: 0 */
+    int64_t c_stride;        /* 0: n */
+    const void *norm_weight; /* [k]: rows of a are normalised first, as by kiln_rmsnorm; NULL: they are not */
+    float norm_eps;          /* 0: 1e-6; else from 1e-30 to 1e30 */
+    int32_t activation;      /* kiln_gemm_activation */
+    int32_t gated;           /* 0 or 1: whether weights, scales, zeros and bias are of 2n rows of weights, see below */
+    int32_t reserved;        /* must be 0 */
 } kiln_gemm_w4a16_params;
 
-/* d[i][j] = scale * sum over k of a[i][k] * pre_scale[k] * (q[j][k] * scales[j][k / group] + zeros[j][k / group])
- * + bias[j]. All tensors but the weights have the precision of the function. Zeros are added after scaling: the integer
- * zero points of AWQ (Lin et al., arXiv 2306.00978) and GPTQ (Frantar et al., arXiv 2210.17323) are converted by
- * kiln/w4a16.h.
+/* d[i][j] = activation(scale * sum over k of a[i][k] * pre_scale[k] * (q[j][k] * scales[j][k / group] +
+ * zeros[j][k / group]) + c[i][j] + bias[j]). All tensors but the weights have the precision of the function. Zeros are
+ * added after scaling: the integer zero points of AWQ (Lin et al., arXiv 2306.00978) and GPTQ (Frantar et al., arXiv
+ * 2210.17323) are converted by kiln/w4a16.h.
  *
  * Products are added in f32. A product of at most 8 rows of a reads the weights once. Every image takes canonical
  * weights. An image with matrix units for sm80_v1 is faster with weights in that layout; other images refuse them. In
  * sm80_v1, n must be a multiple of 16 and k of 64, and rows of a, the weights and pre_scale must be 16-byte aligned; up
  * to 16 rows then read the weights once. There, a * pre_scale is rounded to the precision before it is multiplied, and
  * so is q * scale + zero in a product of more than 16 rows, which on sm_90 is then multiplied with pre_scale, and
- * rounded, instead of a. */
+ * rounded, instead of a.
+ *
+ * With norm_weight, a[i][k] * norm_weight[k] / sqrt(mean of a[i]'s squares + norm_eps) takes the place of a[i][k].
+ * Without pre_scale, up to 8 rows and canonical weights, or bf16, sm80_v1 and a k up to 16384, are multiplied with
+ * a * norm_weight, in sm80_v1 rounded to bf16, and the sums are divided by the root. Else, it is rounded to the
+ * precision and lies in the workspace, which the call must have.
+ *
+ * With gated, there are n rows of weights for gates and then as many others: d[i][j] = activation(the result of row j)
+ * * (the result of row n + j), with bias in both, and c must be NULL. Of canonical weights with more than 8 rows of a,
+ * and of others with more than 16 or a tile, both results lie in the workspace as f32, and the call must have one; and
+ * so must a call with an activation and more than 8 rows of canonical weights. */
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)

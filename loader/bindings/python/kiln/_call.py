@@ -1,6 +1,7 @@
 """One call: arrays and options in, the params struct filled, the operator called on the arrays' own stream."""
 import ctypes
 import struct
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -111,9 +112,11 @@ class Call:
     # ---- Shapes
 
     def _terms(self, field: Field) -> list[Term]:
-        if field.by:
-            return field.terms[self._choice(self.operator.by_name[field.by], self.given.get(field.by, 0)) > 0]
-        return field.terms[self.left_out]
+        terms = field.terms[self._chosen(field.by) > 0 if field.by else self.left_out]
+        return [replace(term, factor=1 + self._chosen(term.option)) if term.option else term for term in terms]
+
+    def _chosen(self, option: str) -> int:
+        return self._choice(self.operator.by_name[option], self.given.get(option, 0))
 
     def _dimension(self, term: Term) -> int:
         if term.size not in self.sizes:

@@ -31,12 +31,14 @@ class _Operator(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Term:
-    """A dimension: factor * size + more, or a size divided by a number or by a field, which says 0 for the size."""
+    """A dimension: factor * size + more, or a size divided by a number or by a field, which says 0 for the size.
+    Where an option is named, its choice's number is added to the factor."""
 
     factor: int
     size: str
     more: int
     divisor: str = ""
+    option: str = ""
 
     @property
     def plain(self) -> bool:
@@ -47,7 +49,8 @@ def _term(text: str) -> Term:
     factor, _, rest = text.rpartition("*")
     rest, _, divisor = rest.partition("/")
     size, _, more = rest.partition("+")
-    return Term(int(factor or 1), size, int(more or 0), divisor)
+    number = not factor or factor.isdecimal()
+    return Term(int(factor or 1) if number else 1, size, int(more or 0), divisor, "" if number else factor)
 
 
 @dataclass(frozen=True)
