@@ -391,14 +391,15 @@ PAIRED = np.random.default_rng(5).integers(0, 256, (34, 64), np.uint8)
 
 def gated_w4a16(a, w, scales, bias, norm_weight):
     normed = a / np.sqrt(np.mean(a * a, -1, keepdims=True) + 1e-6) * norm_weight
-    gate, up = np.split(normed @ (unpacked(w).T * np.repeat(scales, 64, 0)) + bias, 2, -1)
+    gate, up = np.split(0.0625 * normed @ (unpacked(w).T * np.repeat(scales, 64, 0)) + bias, 2, -1)
     return {"d": gate / (1 + np.exp(-gate)) * up}
 
 
 for count in (3, 12):
     CASES.append(("gemm_w4a16", {"a": (count, 128), "weights": PAIRED, "scales": (2, 34), "bias": (34,),
                                  "norm_weight": (128,)},
-                  {"group": "64", "scale_layout": "k_n", "gated": "yes", "activation": "silu"}, gated_w4a16))
+                  {"group": "64", "scale_layout": "k_n", "gated": "yes", "activation": "silu", "scale": "0.0625"},
+                  gated_w4a16))
     CASES.append(("gemm_w4a16", {"a": (count, 128), "weights": BYTES, "scales": (33, 2), "c": (count, 33)},
                   {"group": "64"}, lambda a, w, scales, c: {"d": a @ (unpacked(w) * np.repeat(scales, 64, -1)).T + c}))
 E2M1 = np.array((0, 0.5, 1, 1.5, 2, 3, 4, 6))

@@ -171,12 +171,17 @@ static kiln_gemm_w4a16_params w4a16_product(const bench_matrix *m, int64_t layer
                                     .scales = at(m->scales, layer, m->scales_size),
                                     .zeros = at(m->zeros, layer, m->scales_size),
                                     .m = a->rows,
-                                    .n = m->out,
+                                    .n = a->is_gated ? m->out / 2 : m->out,
                                     .k = m->in,
                                     .group = m->group,
                                     .workspace = a->workspace,
                                     .workspace_size = a->workspace_size,
-                                    .weight_layout = m->layout};
+                                    .weight_layout = m->layout,
+                                    .c = a->added,
+                                    .norm_weight = a->norm_weight,
+                                    .norm_eps = LLAMA_EPSILON,
+                                    .activation = a->is_gated ? KILN_GEMM_SILU : KILN_GEMM_NONE,
+                                    .gated = a->is_gated};
 }
 
 kiln_status bench_matrix_multiply(const bench_matrix *m, int64_t layer, const bench_activations *a, void *d) {

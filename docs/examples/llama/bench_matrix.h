@@ -50,7 +50,7 @@ typedef struct bench_activations {
     int64_t rows;
     void *workspace;
     size_t workspace_size;
-    /* Of matrices that are not quantised: */
+    /* Of matrices as they are or with 4 bits: */
     const void *norm_weight; /* [in]: the rows are normalised first; NULL: they are not */
     const void *added;       /* [rows, out]: added to the product; NULL: nothing is */
     bool is_gated;           /* the product is SwiGLU's, of half as many columns */

@@ -8,11 +8,11 @@ static bench_activations activations(const bench_batch *b, const void *x, int64_
         .x = x, .codes = b->codes, .rows = rows, .workspace = b->workspace, .workspace_size = b->workspace_size};
 }
 
-/* Whether products normalise what they read, gate and add their results themselves: of matrices as they are, and of as
- * few rows as gemm normalises and gates in one launch. */
+/* Whether products normalise what they read, gate and add their results themselves: of matrices as they are or with 4
+ * bits, and of as few rows as gemm and gemm_w4a16 normalise and gate in one launch. */
 static bool is_fused(const bench_pass *p) {
     enum { FUSED_ROWS = 8 };
-    return p->batch->model->format.quantisation == LLAMA_AS_THEY_ARE && p->rows <= FUSED_ROWS;
+    return !p->batch->model->format.operators && p->rows <= FUSED_ROWS;
 }
 
 /* The product of rows of the residual stream, normalised, from one on. */
