@@ -89,6 +89,14 @@ static inline kiln_status kiln__codes_nvfp4_check(const char *name, const kiln__
     return KILN_OK;
 }
 
+/* Divides rows among blocks, in which so many threads, as a logarithm, share one. */
+static inline kiln_status kiln__codes_divide(const char *name, unsigned lanes_log2, kiln_codes_args *args,
+                                             kiln_launch_config *config) {
+    args->shape.lanes_log2 = lanes_log2;
+    args->rounds = ((args->eights - 1) >> lanes_log2) + 1;
+    return kiln__grid(name, 1, kiln__blocks(args->shape.rows, lanes_log2), config);
+}
+
 /* Checks the codes and scales of a result that is not empty, and prepares the arguments and the launch. wide: whether
  * the rows of all other tensors are aligned. */
 static inline kiln_status kiln__codes_prepare(const char *name, const kiln__codes_call *call, uint32_t wide,
@@ -110,10 +118,8 @@ static inline kiln_status kiln__codes_prepare(const char *name, const kiln__code
                                               : KILN_BLOCK_LOG2;
     args->shape.cols = call->cols;
     args->shape.tile = (uint32_t)call->cols;
-    args->shape.lanes_log2 = lanes_log2;
-    args->rounds = ((args->eights - 1) >> lanes_log2) + 1;
     args->shape.wide = wide && places % (nvfp4 ? KILN_EIGHT / 2 : KILN_EIGHT) == 0;
-    return kiln__grid(name, 1, kiln__blocks(args->shape.rows, lanes_log2), config);
+    return kiln__codes_divide(name, lanes_log2, args, config);
 }
 
 /* Gives the launch shared memory for a thread's eights: at most a quarter of what a block can have on the device, so

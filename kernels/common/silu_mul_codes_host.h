@@ -49,6 +49,23 @@ static inline kiln_status kiln__silu_mul_codes_tensors(const char *name, const k
     return KILN_OK;
 }
 
+/* The threads, as a logarithm, that share a row of which each has three or four eights (codes_four_gpu.h); 0: there are
+ * none, or the device's kernels make no use of it. Those that do are AMD's for codes of 8 bits, but for f32 only where
+ * a wave has 64 threads. */
+static inline unsigned kiln__silu_mul_codes_four(const kiln_device_info *device, const kiln__silu_mul_codes_call *call,
+                                                 unsigned size_log2, const kiln_codes_args *out) {
+    enum { FOUR = 4, LEAST_LOG2 = KILN_EIGHTS_GROUP_LOG2, LEAST = 2 << LEAST_LOG2, MOST = FOUR << KILN_BLOCK_LOG2 };
+    if (device->backend != KILN_BACKEND_ROCM || call->out.greatest == 0 ||
+        (device->wave_size != 64 && size_log2 == 2) || call->activation != KILN_GLU_SILU || out->static_scale != 0 ||
+        out->grouped || !out->shape.wide || out->shape.cols % KILN_EIGHT || out->smax != call->out.greatest ||
+        out->eights <= LEAST || out->eights > MOST)
+        return 0;
+    unsigned lanes_log2 = LEAST_LOG2;
+    while (out->eights > (uint32_t)FOUR << lanes_log2)
+        lanes_log2++;
+    return lanes_log2;
+}
+
 /* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
 static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const kiln_device_info *device,
                                                        const kiln__silu_mul_codes_call *call, unsigned size_log2,
@@ -68,8 +85,10 @@ static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const k
     if (KILN__UNLIKELY(!call->out.rows || !call->out.cols)) return KILN_OK;
     KILN__TRY(kiln__silu_mul_codes_tensors(name, call, size_log2, &wide, args));
     memcpy(&args->bound, &activations[call->activation], sizeof *activations);
-    args->padding = 0;
     KILN__TRY(kiln__codes_prepare(name, &call->out, wide, &args->out, config));
+    const unsigned four_log2 = kiln__silu_mul_codes_four(device, call, size_log2, &args->out);
+    args->four = four_log2 != 0;
+    if (args->four) return kiln__codes_divide(name, four_log2, &args->out, config);
     if (call->out.static_scale == 0 && !args->out.grouped) kiln__codes_keep(device, &args->out, config);
     return KILN_OK;
 }
