@@ -12,7 +12,7 @@
  * an H100: 93 % of the speed of a copy, where one block per thread had 99 %.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 */
 #include "kernels/common/device.h"
-#include "kernels/common/nvfp4_codes.h"
+#include "kernels/common/e2m1_eight.h"
 #include "kernels/common/pairs.h"
 #include "kernels/common/quantize_scale.h"
 #include "kernels/common/span.h"
@@ -63,10 +63,14 @@ KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float 
         kiln_vector_values(&values[i * KILN_VECTOR], vectors[i]);
     uint32_t scale = kiln_nvfp4_block_scale(greatest_of(vectors, values), encode);
     float factor = kiln_nvfp4_factor_of(scale, encode);
+    const kiln_two factors = kiln_two_of(factor, factor);
     KILN_UNROLL
-    for (int i = 0; i < KILN_NVFP4_BLOCK; i++)
-        values[i] *= factor;
-    const codes words = {{kiln_nvfp4_codes_of(values), kiln_nvfp4_codes_of(values + 8)}};
+    for (int i = 0; i < KILN_NVFP4_BLOCK; i += 2) {
+        const kiln_two products = kiln_two_mul(kiln_two_of(values[i], values[i + 1]), factors);
+        values[i] = products.x;
+        values[i + 1] = products.y;
+    }
+    const codes words = {{kiln_e2m1_eight_of(values), kiln_e2m1_eight_of(values + 8)}};
     *target = words;
     return scale;
 }
