@@ -4,8 +4,7 @@
 #ifndef KILN_KERNELS_COMMON_CODES_ROWS_GPU_H
 #define KILN_KERNELS_COMMON_CODES_ROWS_GPU_H
 
-#include "kernels/common/codes_gpu.h"
-#include "kernels/common/e4m3_eight.h"
+#include "kernels/common/codes_four_gpu.h"
 
 /* What a thread has of a row. */
 typedef struct kiln_codes_share {
@@ -50,12 +49,35 @@ KILN_INLINE float kiln_codes_group_factor(const kiln_codes_args *args, kiln_code
     return 1.0f / scale;
 }
 
-/* Writes the codes of a whole eight. The values are lost. */
-KILN_INLINE void kiln_eight_write(const kiln_codes_args *args, uint8_t *codes, float *values, float factor,
+/* Whether the values that become codes are within the format's greatest number, but for infinities and NaN. */
+KILN_INLINE bool kiln_codes_are_within(const kiln_codes_args *args, kiln_codes_format format) {
+    return kiln_codes_of_row(args) && args->smax == (format == KILN_CODES_E4M3 ? KILN_E4M3_GREATEST : 127.0f);
+}
+
+/* Writes the codes of a whole eight. within: kiln_codes_are_within. The values are lost. */
+KILN_INLINE void kiln_eight_write(const kiln_codes_args *args, uint8_t *codes, float *values, float factor, bool within,
                                   kiln_codes_format format) {
+    kiln_two special = kiln_two_of(0.0f, 0.0f);
     KILN_UNROLL
-    for (int i = 0; i < KILN_EIGHT; i++)
-        values[i] *= factor;
+    for (int i = 0; i < KILN_EIGHT; i += 2) {
+        const kiln_two products = kiln_two_of(values[i], values[i + 1]) * factor;
+        special = __builtin_elementwise_fma(products, (kiln_two)0.0f, special);
+        values[i] = products.x;
+        values[i + 1] = products.y;
+    }
+    if (within && special.x + special.y == 0.0f) {
+        float scaled[KILN_EIGHT];
+        KILN_UNROLL
+        for (int i = 0; i < KILN_EIGHT; i++)
+            scaled[i] = values[i] * KILN_FOUR_UNIT(format);
+        kiln_eight_bytes bytes;
+        KILN_UNROLL
+        for (int w = 0; w < 2; w++)
+            bytes.words[w] =
+                format == KILN_CODES_E4M3 ? kiln_four_e4m3(scaled + 4 * w) : kiln_int8_word(scaled + 4 * w);
+        *(kiln_eight_bytes *)codes = bytes;
+        return;
+    }
     *(kiln_eight_bytes *)codes =
         format == KILN_CODES_E4M3 ? kiln_e4m3_eight_of(values, args->smax) : kiln_int8_eight(values, args->smax);
 }

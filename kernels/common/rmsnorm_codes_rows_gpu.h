@@ -71,6 +71,23 @@ KILN_INLINE float kiln_rmsnorm_column_squares(const kiln_rmsnorm_codes_row *r, u
     return even + odd;
 }
 
+/* The sum over the threads that share a row, in the order of kiln_reduce: half a subgroup, one, or the block. */
+KILN_INLINE float kiln_rmsnorm_row_sum(float sum, uint32_t lanes_log2, float exchange[KILN_SUBGROUPS]) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i + 1 < KILN_SUBGROUP_LOG2; i++)
+        sum += kiln_of_other_half(sum, i);
+    if (lanes_log2 < KILN_SUBGROUP_LOG2) return sum;
+    sum += kiln_of_other_half(sum, KILN_SUBGROUP_LOG2 - 1);
+    if (lanes_log2 == KILN_SUBGROUP_LOG2) return sum;
+    if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = sum;
+    kiln_barrier();
+    sum = exchange[0];
+    KILN_UNROLL
+    for (int i = 1; i < KILN_SUBGROUPS; i++)
+        sum += exchange[i];
+    return sum;
+}
+
 /* A block's rows: the squares of each; its greatest magnitude, if that determines a scale; its codes. The sums, and
  * then the results, of whole eights are kept in shared memory between these passes; those for which there is no room
  * are computed again. An input that sum replaces is read for the last time before the same thread writes sum. */
@@ -81,7 +98,7 @@ KILN_INLINE void kiln_rmsnorm_codes_rows(const kiln_rmsnorm_codes_args *args, ki
     if (p.beyond) return;
     const kiln_codes_share s = kiln_codes_share_of(out, p);
     const kiln_rmsnorm_codes_row r = kiln_rmsnorm_codes_row_of(args, p.row);
-    const bool of_row = kiln_codes_of_row(out);
+    const bool of_row = kiln_codes_of_row(out), within = kiln_codes_are_within(out, format);
     float values[KILN_EIGHT], state = 0.0f; /* state: at first the squares, then the greatest magnitude */
     if (s.whole) {
         KILN_FOR_EIGHTS(p, s, number, eight) {
@@ -95,7 +112,7 @@ KILN_INLINE void kiln_rmsnorm_codes_rows(const kiln_rmsnorm_codes_args *args, ki
         KILN_FOR_EIGHTS(p, s, number, eight)
         state += kiln_rmsnorm_column_squares(&r, eight * KILN_EIGHT, (uint32_t)out->shape.cols);
     }
-    state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_SUM);
+    state = kiln_rmsnorm_row_sum(state, out->shape.lanes_log2, exchange);
     const float scale = kiln_rsqrt(KILN_FMA(state, args->mean, args->eps));
     state = 0.0f;
     if (of_row) {
@@ -107,7 +124,7 @@ KILN_INLINE void kiln_rmsnorm_codes_rows(const kiln_rmsnorm_codes_args *args, ki
                 else
                     kiln_rmsnorm_eight(&r, values, eight * KILN_EIGHT);
                 kiln_rmsnorm_eight_weigh(&r, values, scale, eight * KILN_EIGHT);
-                state = kiln_eight_greatest(values, state);
+                state = kiln_four_greatest(values, state);
                 if (held) kiln_eight_keep(kept, number, values);
             }
         } else {
@@ -117,7 +134,8 @@ KILN_INLINE void kiln_rmsnorm_codes_rows(const kiln_rmsnorm_codes_args *args, ki
                 state = kiln_fast_max(__builtin_fabsf(result), state);
             }
         }
-        state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_MAX);
+        kiln_barrier(); /* all have read the sum */
+        state = kiln_four_row_greatest(state, out->shape.lanes_log2, exchange);
     }
     float factor = kiln_codes_state(out, p, state, format);
     uint8_t *codes = out->codes + p.row * (uint64_t)out->codes_stride;
@@ -142,7 +160,7 @@ KILN_INLINE void kiln_rmsnorm_codes_rows(const kiln_rmsnorm_codes_args *args, ki
                 }
             factor = kiln_codes_group_factor(out, p, eight, present, greatest);
         }
-        if (present && s.whole) kiln_eight_write(out, codes + eight * KILN_EIGHT, values, factor, format);
+        if (present && s.whole) kiln_eight_write(out, codes + eight * KILN_EIGHT, values, factor, within, format);
         if (present && !s.whole) KILN_FOR_COLUMNS(out, eight, col) {
                 const float sum = kiln_rmsnorm_column(&r, col);
                 const float result = kiln_rmsnorm_column_weigh(&r, sum, scale, col);

@@ -7,7 +7,7 @@
  * the squares, the greatest magnitude where it determines the row's scale, and the codes. The sums, and then the
  * results, stay in shared memory between the passes, of which a block takes at most a quarter; what is beyond (8192
  * columns on sm_80, 14336 on sm_90, 4096 on sm_75 and AMD's devices) is computed again from inputs that are in a cache,
- * so a row may have any length. With 16 bits on gfx90a and gfx942 rows of whole, aligned eights have loops of their
+ * so a row may have any length. With 16 bits on gfx9 and gfx10-1 rows of whole, aligned eights have loops of their
  * own, and others are processed column by column; the images of all targets would be too large with them.
  *
  * The order of each sum is fixed (codes_scale.h), whatever the alignment, so that the result has the CPU's bits.
@@ -20,7 +20,7 @@
  * with scales of 128 columns.
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_fp8 */
-#if (defined(__gfx90a__) || defined(__gfx942__)) && !defined(KILN_PART_f32)
+#if (defined(__GFX9__) || defined(__gfx10_1_generic__)) && !defined(KILN_PART_f32)
 #include "kernels/common/rmsnorm_codes_rows_gpu.h"
 #define RMSNORM_CODES kiln_rmsnorm_codes_rows
 #else
