@@ -111,36 +111,33 @@ static void allocate_workspace(server *s) {
     check(kiln_memory_alloc(s->device, s->workspace_size, &s->workspace));
 }
 
-/* Rotates heads of qkv in place. */
-static void rotate(server *s, void *heads, int64_t count) {
-    check(kiln_rope_bf16(&s->stream, &(kiln_rope_params){.y = heads,
-                                                         .x = heads,
-                                                         .positions = s->positions,
-                                                         .frequencies = s->frequencies,
-                                                         .tokens = REQUESTS,
-                                                         .heads = count,
-                                                         .pairs = HEAD / 2,
-                                                         .y_stride = QKV,
-                                                         .x_stride = QKV,
-                                                         .layout = KILN_ROPE_HALF,
-                                                         .index_type = KILN_INDEX_I64}));
-}
-
-static void store(server *s, const void *key, const void *value) {
-    check(kiln_kv_store_bf16(&s->stream, &(kiln_kv_store_params){.key_cache = s->k_cache,
-                                                                 .value_cache = s->v_cache,
-                                                                 .key = key,
-                                                                 .value = value,
-                                                                 .slot_mapping = s->slots,
-                                                                 .tokens = REQUESTS,
-                                                                 .cols = KV,
-                                                                 .capacity = BLOCKS * BLOCK,
-                                                                 .key_stride = QKV,
-                                                                 .value_stride = QKV,
-                                                                 .index_type = KILN_INDEX_I64,
-                                                                 .cache_type = KILN_CACHE_E4M3,
-                                                                 .k_scale = s->cache_scale,
-                                                                 .v_scale = s->cache_scale}));
+/* Rotates the queries in place, and the keys on their way into the cache. */
+static void rotate_and_store(server *s, void *query, const void *key, const void *value) {
+    check(kiln_rope_kv_store_bf16(&s->stream, &(kiln_rope_kv_store_params){.query_out = query,
+                                                                           .key_cache = s->k_cache,
+                                                                           .value_cache = s->v_cache,
+                                                                           .query = query,
+                                                                           .key = key,
+                                                                           .value = value,
+                                                                           .slot_mapping = s->slots,
+                                                                           .positions = s->positions,
+                                                                           .frequencies = s->frequencies,
+                                                                           .k_scale = s->cache_scale,
+                                                                           .v_scale = s->cache_scale,
+                                                                           .tokens = REQUESTS,
+                                                                           .heads = HEADS,
+                                                                           .kv_heads = KV_HEADS,
+                                                                           .head_dim = HEAD,
+                                                                           .pairs = HEAD / 2,
+                                                                           .capacity = BLOCKS * BLOCK,
+                                                                           .query_out_stride = QKV,
+                                                                           .query_stride = QKV,
+                                                                           .key_stride = QKV,
+                                                                           .value_stride = QKV,
+                                                                           .layout = KILN_ROPE_HALF,
+                                                                           .position_type = KILN_INDEX_I64,
+                                                                           .slot_type = KILN_INDEX_I64,
+                                                                           .cache_type = KILN_CACHE_E4M3}));
 }
 
 /* Replaces each request's token by the next one. */
@@ -160,9 +157,7 @@ static void step(server *s) {
         &(kiln_rmsnorm_params){
             .y = s->normed, .x = s->hidden, .weight = s->norm, .rows = REQUESTS, .cols = MODEL, .eps = 1e-5f}));
     check(kiln_gemm_w4a16_bf16(&s->stream, &projection));
-    rotate(s, q, HEADS);
-    rotate(s, k, KV_HEADS);
-    store(s, k, v);
+    rotate_and_store(s, q, k, v);
     check(kiln_mha_paged_bf16(&s->stream, &attention));
     check(kiln_gemm_bf16(&s->stream, &classifier));
     check(kiln_sample_bf16(&s->stream, &(kiln_sample_params){.y = s->tokens,

@@ -159,7 +159,7 @@ KILN__HOST_SIDE kiln_status rope_kv_store(kiln_stream *stream, const kiln_rope_k
         .head_dim = (uint32_t)params->head_dim,
         .pairs = (uint32_t)params->pairs,
         .step = params->layout == KILN_ROPE_HALF ? (uint32_t)params->pairs : 1,
-        .positions_64 = params->position_type == KILN_INDEX_I64,
+        .positions_64 = !params->positions || params->position_type == KILN_INDEX_I64,
         .slots_64 = params->slot_type == KILN_INDEX_I64,
         .source = params->frequencies                         ? KILN_TURN_BY_FREQUENCY
                   : params->table_type == KILN_ROPE_TABLE_F32 ? KILN_TURN_BY_TABLE_F32

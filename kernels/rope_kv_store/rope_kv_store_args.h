@@ -44,8 +44,8 @@ typedef struct kiln_rope_kv_store_args {
     uint32_t each;         /* heads of a thread */
     uint32_t step;         /* elements from the first to the second of a pair: 1, or pairs */
     uint32_t wide;         /* KILN_ROTATE_WIDE_HEADS: tables too, where they are used; or 0 */
-    uint32_t positions_64; /* non-zero: positions have 64 bits, else 32 */
-    uint32_t slots_64;     /* the same for slot_mapping */
+    uint32_t positions_64; /* 1: positions have 64 bits, or are not given; 0: 32 */
+    uint32_t slots_64;     /* the same for slot_mapping, which is given */
     uint32_t source;       /* kiln_turn_source */
     uint32_t scale_step;   /* from a head's scale of codes to the next one's: 0, or 1 */
     float scale;

@@ -12,7 +12,6 @@
  * Test: build/tests/ops/rope_kv_store_test. Bench: build/kiln bench rope_kv_store */
 #include "kernels/common/rotate_gpu.h"
 
-#include "kernels/common/index.h"
 #include "kernels/common/late_args.h"
 #include "kernels/common/store_codes_gpu.h"
 #include "kernels/rope_kv_store/rope_kv_store_args.h"
@@ -27,9 +26,26 @@
 
 enum { HEADS = KILN_ROPE_KV_STORE_HEADS };
 
+/* An index as it was read, so that nothing waits for it before it is needed: the lower and the upper half of 64 bits,
+ * or twice all 32. */
+typedef struct raw_index {
+    uint32_t low, high;
+} raw_index;
+
+KILN_INLINE raw_index raw_read(const void *indices, uint32_t is_64, uint64_t i) {
+    const uint32_t *words = (const uint32_t *)indices + (i << is_64);
+    const raw_index raw = {words[0], words[is_64]};
+    return raw;
+}
+
+KILN_INLINE uint64_t raw_value(raw_index raw, uint32_t is_64) {
+    return is_64 ? (uint64_t)raw.high << 32 | raw.low : (uint64_t)(int64_t)(int32_t)raw.low;
+}
+
 /* A token and the heads of it that a thread has a share of: count numbers, `slots` apart. */
 typedef struct share {
-    uint64_t token, position, slot;
+    uint64_t token;
+    raw_index position, slot;
     uint32_t head, count, slots;
     uint32_t lane, lanes; /* of those that share a head */
     bool turns;           /* not all of the heads are of its value */
@@ -73,10 +89,13 @@ KILN_INLINE target target_of(const kiln_rope_kv_store_args *args, const share *s
     if (h.is_query) {
         if (rotates || args->query_out != args->query)
             t.to = (char *)((kiln_element *)args->query_out + s->token * (uint64_t)args->query_out_stride + at);
-    } else if (s->slot < (uint64_t)args->capacity) {
+        return t;
+    }
+    const uint64_t slot = raw_value(s->slot, args->slots_64);
+    if (slot < (uint64_t)args->capacity) {
         const int64_t stride = h.is_value ? args->value_cache_stride : args->key_cache_stride;
         t.to = (char *)(h.is_value ? args->value_cache : args->key_cache) +
-               (s->slot * (uint64_t)stride + at) * (args->codes ? 1 : sizeof(kiln_element));
+               (slot * (uint64_t)stride + at) * (args->codes ? 1 : sizeof(kiln_element));
         if (args->codes) t.factor = kiln_store_factor(s->scales, 0);
     }
     return t;
@@ -102,14 +121,11 @@ KILN_INLINE void give_element(const target *t, uint32_t element, kiln_element va
         ((kiln_element *)t->to)[element] = value;
 }
 
-/* The row of the tables that the position has, if they are given. */
+/* The row of the tables that the position has. */
 KILN_INLINE kiln_pairs pairs_of(const kiln_rope_kv_store_args *args, uint64_t position) {
-    const bool inside = args->source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args->table_rows;
-    uint64_t row = 0;
-    if (args->source != KILN_TURN_BY_FREQUENCY) {
-        row = inside ? position * (uint64_t)args->table_stride : 0;
-        row *= args->source == KILN_TURN_BY_TABLE_F32 ? sizeof(float) : sizeof(kiln_element);
-    }
+    const bool inside = position < (uint64_t)args->table_rows;
+    uint64_t row = inside ? position * (uint64_t)args->table_stride : 0;
+    row *= args->source == KILN_TURN_BY_TABLE_F32 ? sizeof(float) : sizeof(kiln_element);
     const kiln_pairs pairs = {args->frequencies,
                               (const char *)args->cosines + row,
                               (const char *)args->sines + row,
@@ -158,18 +174,22 @@ KILN_INLINE void take_run(float *to, const void *row, uint32_t first, uint32_t s
     }
 }
 
-/* left and right: the first pairs of the two runs. */
-KILN_INLINE void take_directions(directions *all, const kiln_rope_kv_store_args *args, uint64_t position, uint32_t left,
-                                 uint32_t right) {
-    const kiln_pairs pairs = pairs_of(args, position);
+/* left and right: the first pairs of the two runs. Frequencies are read before the position is waited for. */
+KILN_INLINE void take_directions(directions *all, const kiln_rope_kv_store_args *args, raw_index position,
+                                 uint32_t left, uint32_t right) {
     if (args->source == KILN_TURN_BY_FREQUENCY) {
-        const kiln_place place = {{position, 0, 0}, args->pairs, args->pairs};
+        uint64_t turns[2 * RUN];
         KILN_UNROLL
-        for (uint32_t i = 0; i < 2 * RUN; i++) {
-            const uint32_t pair = i < RUN ? left + i : right + i - RUN;
-            all->d[i] = kiln_direction_of(kiln_angle(&place, args->frequencies, pair));
+        for (uint32_t i = 0; i < RUN; i++) {
+            turns[i] = args->frequencies[left + i];
+            turns[RUN + i] = args->frequencies[right + i];
         }
+        const uint64_t times = raw_value(position, args->positions_64);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2 * RUN; i++)
+            all->d[i] = kiln_direction_of(times * turns[i]);
     } else {
+        const kiln_pairs pairs = pairs_of(args, raw_value(position, args->positions_64));
         float cosines[2 * RUN], sines[2 * RUN];
         take_run(cosines, pairs.cosines, left, args->source);
         take_run(cosines + RUN, pairs.cosines, right, args->source);
@@ -253,6 +273,20 @@ KILN_INLINE void run_vectors(const kiln_rope_kv_store_args *args, const share *a
 
 /* ---- Pair by pair ---- */
 
+/* The direction of a pair. Its frequency is read before the position is waited for. */
+KILN_INLINE kiln_direction take_direction(const kiln_rope_kv_store_args *args, raw_index position, uint32_t pair) {
+    if (args->source == KILN_TURN_BY_FREQUENCY) {
+        const uint64_t turns = args->frequencies[pair];
+        kiln_direction d = kiln_direction_of(raw_value(position, args->positions_64) * turns);
+        d.cosine *= args->scale;
+        d.sine *= args->scale;
+        return d;
+    }
+    const kiln_place none = {{0, 0, 0}, 0, 0};
+    const kiln_pairs pairs = pairs_of(args, raw_value(position, args->positions_64));
+    return kiln_pair_direction(&pairs, &none, pair);
+}
+
 KILN_INLINE void run_pairs(const kiln_rope_kv_store_args *args, const share *all) {
     const uint32_t pairs = args->pairs, end = pairs + (args->head_dim - 2 * pairs);
     KILN_LOOP
@@ -269,11 +303,7 @@ KILN_INLINE void run_pairs(const kiln_rope_kv_store_args *args, const share *all
                 right[i] = from[second];
             }
         kiln_direction d = {1.0f, 0.0f};
-        if (rotates && all->turns) {
-            const kiln_place place = {{all->position, 0, 0}, pairs, pairs};
-            const kiln_pairs of_token = pairs_of(args, all->position);
-            d = kiln_pair_direction(&of_token, &place, at);
-        }
+        if (rotates && all->turns) d = take_direction(args, all->position, at);
         share s = *all;
         KILN_LOOP
         for (uint32_t i = 0; i < all->count; i++, advance(&s)) {
@@ -304,8 +334,11 @@ KILN_ENTRY(rope_kv_store, kiln_rope_kv_store_args) {
     if (s.head >= all || s.token >= (uint64_t)args.tokens) return;
     s.turns = s.head < args.heads + args.kv_heads;
     s.count = args.each > 1 && s.head + s.slots < all ? 2 : 1;
-    s.position = args.positions ? kiln_index(args.positions, args.positions_64, s.token) : s.token;
-    s.slot = args.kv_heads ? kiln_index(args.slot_mapping, args.slots_64, s.token) : 0;
+    s.position.low = (uint32_t)s.token;
+    s.position.high = (uint32_t)(s.token >> 32);
+    s.slot = s.position; /* of no meaning, where nothing is stored */
+    if (args.positions) s.position = raw_read(args.positions, args.positions_64, s.token);
+    if (args.kv_heads) s.slot = raw_read(args.slot_mapping, args.slots_64, s.token);
     KILN_UNROLL
     for (uint32_t i = 0; i < HEADS; i++) {
         s.scales[i] = 1.0f;
