@@ -39,7 +39,7 @@ static double any_byte(void) {
 /* Makes the packed weights of the others. */
 static void pack(product *t, shape s) {
     const size_t size = (size_t)(t->rows * s.k / 2);
-    uint8_t *bytes = malloc(2 * size);
+    uint8_t *bytes = calloc(2, size);
     double *values = malloc(size * sizeof *values);
     assert_true(bytes && values);
     for (size_t i = 0; i < size; i++)
