@@ -359,10 +359,9 @@ KILN_OUTLINED void gemm_w4a16_rows(const void *arguments, const kiln_cpu_span *s
         p.cols = kiln_min((uint64_t)args.n - p.col, columns);
         for (size_t row = 0; row < p.rows && args.norm_weight; row++)
             scratch->norms[row] = norm_of(&args, kiln_at(args.a, row * (uint64_t)args.a_stride, dtype), dtype);
-        multiply_few_rows(scratch, &args, &p, dtype);
-        if (args.paired) {
-            memcpy(scratch->gates, scratch->sums, sizeof scratch->gates);
-            p.col += (uint64_t)args.n;
+        for (uint32_t part = 0; part <= args.paired; part++) {
+            if (part) memcpy(scratch->gates, scratch->sums, sizeof scratch->gates);
+            p.col = col + part * (uint64_t)args.n;
             multiply_few_rows(scratch, &args, &p, dtype);
         }
         for (size_t row = 0; row < p.rows; row++) {
