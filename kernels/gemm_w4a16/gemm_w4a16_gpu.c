@@ -1,5 +1,5 @@
-/* gemm_w4a16: d = scale * (a * pre_scale) * w^T + bias, w = q * scale of its group + zero of its group, in f32 with one
- * rounding at the end.
+/* gemm_w4a16: d = activation(scale * (a * pre_scale) * w^T + c + bias), w = q * scale of its group + zero of its group,
+ * in f32 with one rounding at the end.
  *
  * gemm_w4a16_rows: up to 8 rows of a, as when tokens are generated one by one. A subgroup does 4 rows of weights, which
  * it reads once: each thread 16 bytes of each, which are 32 elements of one group, and every subgroup 1024 elements at
@@ -13,6 +13,11 @@
  * long, blocks share a tile's k: each writes its sum to the workspace, and gemm_w4a16_join adds them up, in their
  * order.
  *
+ * gemm_w4a16_fused_rows: gemm_w4a16_rows for calls with norm_weight, c, an activation or gates. The squares of a row of
+ * a are added up beside the products, and the sums divided by the root. Of gated calls a subgroup does rows of gates
+ * and those that they are for. gemm_w4a16_norm normalises many rows into the workspace, and gemm_w4a16_join gates what
+ * tiles have left there.
+ *
  * Floor: one read of the weights, half a byte an element, for gemm_w4a16_rows; 2 m n k operations for gemm_w4a16_tiles.
- * Neither is measured. Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 */
+ * None is measured. Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 */
 #include "kernels/gemm_w4a16/gemm_w4a16_portable.h"
