@@ -19,8 +19,9 @@ KILN__HOST_SIDE kiln_status params_check(const char *name, const kiln_rope_kv_st
     KILN__TRY(kiln__size_check(name, "head_dim", params->head_dim, 2 * KILN__ROTATE_MOST));
     KILN__TRY(kiln__size_check(name, "pairs", params->pairs, KILN__ROTATE_MOST));
     KILN__TRY(kiln__size_check(name, "capacity", params->capacity, INT64_MAX));
-    KILN__REQUIRE(2 * params->pairs <= params->head_dim, "%s: pairs is %lld: must be at most half of head_dim, %lld",
-                  name, (long long)params->pairs, (long long)params->head_dim);
+    KILN__REQUIRE(!params->head_dim || 2 * params->pairs <= params->head_dim,
+                  "%s: pairs is %lld: must be at most half of head_dim, %lld", name, (long long)params->pairs,
+                  (long long)params->head_dim);
     KILN__REQUIRE((uint32_t)params->layout <= KILN_ROPE_HALF, "%s: layout is %d: must be interleaved (0) or half (1)",
                   name, params->layout);
     KILN__REQUIRE((uint32_t)params->table_type <= KILN_ROPE_TABLE_F32,
@@ -29,7 +30,8 @@ KILN__HOST_SIDE kiln_status params_check(const char *name, const kiln_rope_kv_st
     KILN__TRY(kiln__id_type_check(name, "position_type", params->position_type));
     KILN__TRY(kiln__id_type_check(name, "slot_type", params->slot_type));
     KILN__TRY(kiln__cache_type_check(name, params->cache_type));
-    KILN__REQUIRE(!params->cache_scales || params->cache_scales == 1 || params->cache_scales == params->kv_heads,
+    KILN__TRY(kiln__size_check(name, "cache_scales", params->cache_scales, KILN__ROTATE_MOST));
+    KILN__REQUIRE(params->cache_scales <= 1 || !params->kv_heads || params->cache_scales == params->kv_heads,
                   "%s: cache_scales is %lld: must be 0, 1 or kv_heads, which is %lld", name,
                   (long long)params->cache_scales, (long long)params->kv_heads);
     return KILN_OK;

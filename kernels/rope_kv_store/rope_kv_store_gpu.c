@@ -12,6 +12,7 @@
  * Test: build/tests/ops/rope_kv_store_test. Bench: build/kiln bench rope_kv_store */
 #include "kernels/common/rotate_gpu.h"
 
+#include "kernels/common/global.h"
 #include "kernels/common/late_args.h"
 #include "kernels/common/store_codes_gpu.h"
 #include "kernels/rope_kv_store/rope_kv_store_args.h"
@@ -77,27 +78,27 @@ KILN_INLINE const kiln_element *source_of(const kiln_rope_kv_store_args *args, u
 
 /* Where a head goes, and as what. */
 typedef struct target {
-    char *to; /* NULL: nowhere */
+    char *to;
+    bool there; /* else it goes nowhere */
     bool turned, coded;
     float factor; /* of codes */
 } target;
 
 KILN_INLINE target target_of(const kiln_rope_kv_store_args *args, const share *s, bool rotates) {
     const head_of h = find(args, s->head);
-    const uint64_t at = h.number * (uint64_t)args->head_dim;
-    target t = {NULL, rotates && !h.is_value, args->codes && !h.is_query, 1.0f};
+    const uint64_t at = h.number * (uint64_t)args->head_dim, slot = raw_value(s->slot, args->slots_64);
+    target t = {NULL, false, rotates && !h.is_value, args->codes && !h.is_query, 1.0f};
     if (h.is_query) {
-        if (rotates || args->query_out != args->query)
-            t.to = (char *)((kiln_element *)args->query_out + s->token * (uint64_t)args->query_out_stride + at);
-        return t;
-    }
-    const uint64_t slot = raw_value(s->slot, args->slots_64);
-    if (slot < (uint64_t)args->capacity) {
+        t.to = (char *)((kiln_element *)args->query_out + s->token * (uint64_t)args->query_out_stride + at);
+        t.there = rotates || args->query_out != args->query;
+    } else {
         const int64_t stride = h.is_value ? args->value_cache_stride : args->key_cache_stride;
         t.to = (char *)(h.is_value ? args->value_cache : args->key_cache) +
                (slot * (uint64_t)stride + at) * (args->codes ? 1 : sizeof(kiln_element));
-        if (args->codes) t.factor = kiln_store_factor(s->scales, 0);
+        t.there = slot < (uint64_t)args->capacity;
     }
+    if (t.coded) t.factor = kiln_store_factor(s->scales, 0);
+    t.to = KILN_GLOBAL(char, t.to);
     return t;
 }
 
@@ -262,7 +263,7 @@ KILN_INLINE void run_vectors(const kiln_rope_kv_store_args *args, const share *a
             /* One copy of the conversion, for the size of the image. */
             KILN_LOOP
             for (uint32_t half = 0; half < 2; half++) {
-                if (t.to && (!half || rotates)) give_vector(&t, half ? second : first, held[0]);
+                if (t.there && (!half || rotates)) give_vector(&t, half ? second : first, held[0]);
                 KILN_UNROLL
                 for (uint32_t j = 1; j < 2 * HEADS; j++)
                     held[j - 1] = held[j];
@@ -314,8 +315,8 @@ KILN_INLINE void run_pairs(const kiln_rope_kv_store_args *args, const share *all
                 left[0] = kiln_element_from_f32(a);
                 right[0] = kiln_element_from_f32(b);
             }
-            if (t.to) give_element(&t, first, left[0]);
-            if (t.to && rotates) give_element(&t, second, right[0]);
+            if (t.there) give_element(&t, first, left[0]);
+            if (t.there && rotates) give_element(&t, second, right[0]);
             left[0] = left[1];
             right[0] = right[1];
         }

@@ -123,16 +123,15 @@ static int64_t value_of(const function *f, const char *name, size_t length) {
     return 0;
 }
 
-/* The dimensions of "rows,2*cols,batch+1,k/2"; "k/group" is 1, since no group is set. */
+/* The dimensions of "rows,2*cols,batch+1,k/2"; "k/group" is 1, since no group is set, and so is an option's factor. */
 static uint32_t shape_of(const function *f, const char *text, int64_t shape[TERMS]) {
     uint32_t count = 0;
     for (const char *at = text; *at;) {
         char *name;
         int64_t factor = strtoll(at, &name, 10);
-        if (*name == '*')
-            at = name + 1;
-        else
-            factor = 1;
+        const bool has_factor = strcspn(at, "*") < strcspn(at, ",");
+        if (name == at) factor = 1;
+        if (has_factor) at += strcspn(at, "*") + 1;
         const size_t length = strcspn(at, ",+/");
         assert_true(count < TERMS);
         shape[count] = factor * value_of(f, at, length);

@@ -7,7 +7,7 @@
 
 enum { ROOM = 8192, SIDE = 4, PARAMS_MAX = 512, TENSORS_MAX = 20, TAIL = 16 };
 
-/* Valid params: every size is SIDE, or 1 where that is typical, every tensor has memory of its own, the rest is 0. */
+/* Valid params: every size is SIDE, twice that or 1, every tensor has memory of its own, the rest is 0. */
 typedef struct call {
     const kiln_operator *op;
     const kiln_operator_function *function;
@@ -32,7 +32,14 @@ static void *add_tensor(call *c, int64_t bytes) {
     return m->data;
 }
 
-static int64_t size_of(const kiln_field *field) {
+/* 1 where that is typical, and twice SIDE where another size is at most half of it. */
+static int64_t size_of(const kiln_operator *op, const kiln_field *field) {
+    for (uint32_t i = 0; i < op->field_count; i++) {
+        const char *follows = op->fields[i].follows;
+        const size_t length = strlen(field->name);
+        if (follows && strncmp(follows, field->name, length) == 0 && strcmp(follows + length, "/2") == 0)
+            return 2 * SIDE;
+    }
     return field->typical == 1 ? 1 : SIDE;
 }
 
@@ -50,7 +57,7 @@ static void prepare(call *c) {
             set_field(c, field, &memory);
             break;
         case KILN_FIELD_SIZE:
-            set_number(c, field, size_of(field));
+            set_number(c, field, size_of(c->op, field));
             break;
         case KILN_FIELD_WORKSPACE_SIZE:
             set_number(c, field, ROOM);
@@ -212,7 +219,7 @@ static void refuse_workspace_sizes(call *c) {
         if (field->role != KILN_FIELD_SIZE) continue;
         set_number(c, field, -1);
         refuse_workspace_size(c, c->params, params_size, &size, field->name);
-        set_number(c, field, size_of(field));
+        set_number(c, field, size_of(c->op, field));
     }
 }
 
@@ -250,7 +257,7 @@ static void try_empty(call *c) {
         harness_describe("%s with %s 0", c->function->name, field->name);
         set_number(c, field, 0);
         harness_ok(c->function->call(c->stream, c->params, c->op->params_size));
-        set_number(c, field, field->typical == 1 ? 1 : SIDE);
+        set_number(c, field, size_of(c->op, field));
     }
 }
 

@@ -97,18 +97,24 @@ static void *make_call(void *context) {
     return NULL;
 }
 
-/* Tensors one after the other, field number big of the sizes LONG, everything else 0. false: there is no such field. */
-static bool fill_params(operator_call *call, const kiln_operator *op, uint32_t big, int64_t side, char *tensors) {
+/* What a call gives: number big of the sizes is LONG, the others are `side`; and whether it has the optional tensors.
+ */
+typedef struct given {
+    uint32_t big;
+    int64_t side;
+    bool optional;
+} given;
+
+/* Tensors one after the other, everything but them and the sizes 0. false: there is no size with that number. */
+static bool fill_params(operator_call *call, const kiln_operator *op, given g, char *tensors) {
     bool found = false;
     uint32_t sizes = 0, tensor = 0;
-    size_t workspace_size = 0;
-    const kiln_field *workspace = NULL;
     memset(call->params, 0, sizeof call->params);
     call->params_size = op->params_size;
     for (uint32_t i = 0; i < op->field_count; i++) {
         const kiln_field *field = &op->fields[i];
         char *place = tensors + (size_t)tensor * TENSOR_BYTES;
-        int64_t size = side;
+        int64_t size = g.side;
         switch (field->role) {
         case KILN_FIELD_INPUT:
         case KILN_FIELD_OUTPUT:
@@ -116,29 +122,34 @@ static bool fill_params(operator_call *call, const kiln_operator *op, uint32_t b
         case KILN_FIELD_WORKSPACE:
             assert_true(++tensor <= TENSORS_MAX);
             if (!strcmp(field->name, "mask")) break; /* its sizes go with others */
+            if (field->optional && !g.optional) break;
             memcpy(call->params + field->offset, &place, sizeof place);
             break;
         case KILN_FIELD_SIZE:
-            if (sizes++ == big) size = side == 1 ? LONG : LONG / 4, found = true;
+            if (sizes++ == g.big) size = g.side == 1 ? LONG : LONG / 4, found = true;
             if (strstr(field->name, "scale_")) size = 1;  /* one scale goes with every size */
             if (strstr(field->name, "_scale_")) size = 0; /* of a factor of a product: as many as it has to have */
             if (!strcmp(field->name, "head_blocks") || !strcmp(field->name, "v_blocks"))
                 size = 0; /* the same, of NVFP4 */
             memcpy(call->params + field->offset, &size, sizeof size);
             break;
-        case KILN_FIELD_WORKSPACE_SIZE:
-            workspace = field;
-            break;
         default:
             break;
         }
     }
-    if (workspace &&
-        call->function->workspace_size(call->stream, call->params, call->params_size, &workspace_size) == KILN_OK) {
-        assert_true(workspace_size <= TENSOR_BYTES);
-        memcpy(call->params + workspace->offset, &workspace_size, sizeof workspace_size);
-    }
     return found;
+}
+
+/* Says how much workspace there is: what the call asks for. */
+static void size_workspace(operator_call *call, const kiln_operator *op) {
+    size_t size = 0;
+    if (!call->function->workspace_size ||
+        call->function->workspace_size(call->stream, call->params, call->params_size, &size) != KILN_OK)
+        return;
+    assert_true(size <= TENSOR_BYTES);
+    for (uint32_t i = 0; i < op->field_count; i++)
+        if (op->fields[i].role == KILN_FIELD_WORKSPACE_SIZE)
+            memcpy(call->params + op->fields[i].offset, &size, sizeof size);
 }
 
 /* A trace, as text. */
@@ -164,23 +175,24 @@ static bool was_launched(const text *trace, const char *kernel) {
 }
 
 /* Sizes that do not go together are refused, which is as good. */
-static void try_call(operator_call *call) {
+static void try_call(operator_call *call, const kiln_operator *op) {
+    size_workspace(call, op);
     on_small_stack(make_call, call);
     if (call->status != KILN_OK && call->status != KILN_ERROR_INVALID_ARGUMENT)
         fail_msg("%s: %s", call->function->name, call->error);
 }
 
 /* The last choice of each option, with the others at 0. */
-static void try_options(operator_call *call, const kiln_operator *op, char *tensors) {
+static void try_options(operator_call *call, const kiln_operator *op, given g, char *tensors) {
     for (uint32_t i = 0; i < op->field_count; i++) {
         const kiln_field *field = &op->fields[i];
         if (field->role != KILN_FIELD_OPTION) continue;
         int32_t choice = 0;
         for (const char *at = field->choices; *at; at++)
             choice += *at == ',';
-        fill_params(call, op, UINT32_MAX, SIDE, tensors);
+        fill_params(call, op, g, tensors);
         memcpy(call->params + field->offset, &choice, sizeof choice);
-        try_call(call);
+        try_call(call, op);
     }
 }
 
@@ -200,10 +212,13 @@ static void call_function(kiln_stream *stream, const kiln_operator *op, const ki
     kiln_part part;
     trace = (text){0};
     harness_ok(kiln_trace_start(stream->device, 0));
-    for (int64_t side = 1; side <= SIDE; side += SIDE - 1)
-        for (uint32_t big = 0; fill_params(&call, op, big, side, tensors); big++)
-            try_call(&call);
-    try_options(&call, op, tensors);
+    for (int optional = 0; optional <= 1; optional++) {
+        const int64_t most = optional ? SIDE : 1; /* without them the larger calls would take no other kernels */
+        for (int64_t side = 1; side <= most; side += SIDE - 1)
+            for (given g = {0, side, optional}; fill_params(&call, op, g, tensors); g.big++)
+                try_call(&call, op);
+        try_options(&call, op, (given){UINT32_MAX, SIDE, optional}, tensors);
+    }
     harness_ok(kiln_trace_stop(stream->device, KILN_TRACE_TEXT, append, &trace));
     harness_ok(kiln_bundle_find_part(op->bundle, function->part, &part));
     for (uint32_t i = 0; i < part.kernel_count; i++)
