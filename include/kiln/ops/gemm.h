@@ -83,31 +83,31 @@ typedef struct kiln_gemm_params {
  * opened with allow_amx; of f16 by AMX-FP16 alone. They add the products of even and of odd k, or of each pair of k, in
  * f32 and to nearest, so that the last bits of a sum differ, and treat subnormal bf16 numbers and sums as 0.
  *
- * With norm_weight, the first factor is a[i][k] / sqrt(mean of a[i]^2 + norm_eps) * norm_weight[k]. It is rounded to
- * the precision at most once, or instead of it a[i][k] * norm_weight[k] is, which f16 never has. A row whose sum of
- * squares overflows f32 gives zeros or NaN.
+ * With norm_weight the first factor is a[i][k] / sqrt(mean of a[i]^2 + norm_eps) * norm_weight[k], rounded to the
+ * precision at most once. Some kernels multiply with a[i][k] * norm_weight[k], rounded, and divide the sum by the root
+ * instead; none does in f16, where that factor might overflow. A row whose sum of squares overflows f32 gives zeros or
+ * NaN.
  *
- * A gated product has the gates' rows of b, then as many others, and so has bias:
+ * A gated product has 2 * n rows of b and elements of bias, those of the gates first:
  *
  *     d[i][j] = activation(scale * a[i] b[j]^T + bias[j]) * (scale * a[i] b[n + j]^T + bias[n + j])
  *
- * Both factors may be rounded to the precision once before the activation. KILN_GEMM_SILU makes it SwiGLU.
+ * Either factor may be rounded to the precision once before the activation. KILN_GEMM_SILU makes it SwiGLU (Shazeer,
+ * arXiv 2002.05202).
  *
- * One kernel does a call with either or both of up to 8 rows of a, or without norm_weight up to 16 where gemm has
- * kernels for so many, and needs no workspace, except f16 with norm_weight where rows are done by matrix units. For any
- * other, one launch normalises the rows first, and one gates the product where no kernel does both, by way of the
- * workspace, without which the call is refused. */
+ * Such calls take one launch and no workspace for up to 8 rows of a, and gated ones without norm_weight for up to 16
+ * where gemm has kernels for so many; f16 with norm_weight does not if matrix units do few rows. All others are refused
+ * without a workspace: one launch normalises the rows first, and another gates the product if no kernel does both. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
 
 /* The bytes of workspace that let gemm divide a long k among several blocks where d has too few tiles to occupy the
- * device, and that calls with norm_weight or gated need for what their launches hand on; 0 where neither is so. The
- * pointers are ignored, but for whether norm_weight is NULL: the size is sufficient whatever their alignment. It
- * depends on the kernels of the image for the
- * stream's device, which this function loads unless it is already loaded. Without workspace k is not divided: the
- * product is slower and may differ in the last bits. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, and what loading can
- * return. */
+ * device, and what calls with norm_weight or gated need between their launches; 0 where neither is so. The pointers are
+ * ignored, except whether norm_weight is NULL: the size is sufficient whatever their alignment. It depends on the
+ * kernels of the image for the stream's device, which this function loads unless it is already loaded. Without
+ * workspace k is not divided: the product is slower and may differ in the last bits. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT, and what loading can return. */
 KILN_WORKSPACE_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
@@ -320,15 +320,15 @@ typedef struct kiln_gemm_w4a16_params {
  * so is q * scale + zero in a product of more than 16 rows, which on sm_90 is then multiplied with pre_scale, and
  * rounded, instead of a.
  *
- * With norm_weight, a[i][k] * norm_weight[k] / sqrt(mean of a[i]'s squares + norm_eps) takes the place of a[i][k].
- * Without pre_scale, up to 8 rows and canonical weights, or bf16, sm80_v1 and a k up to 16384, are multiplied with
- * a * norm_weight, in sm80_v1 rounded to bf16, and the sums are divided by the root. Else, it is rounded to the
- * precision and lies in the workspace, which the call must have.
+ * With norm_weight, a[i][k] * norm_weight[k] / sqrt(mean of a[i]^2 + norm_eps) takes the place of a[i][k]. Calls of up
+ * to 8 rows of a without pre_scale multiply with a * norm_weight and divide the sum by the root, if the weights are
+ * canonical, or if they are sm80_v1, k is at most 16384 and the precision is bf16, to which the factor is then rounded.
+ * All others need the workspace, which holds the normalised rows, rounded to the precision.
  *
- * With gated, there are n rows of weights for gates and then as many others: d[i][j] = activation(the result of row j)
- * * (the result of row n + j), with bias in both, and c must be NULL. Of canonical weights with more than 8 rows of a,
- * and of others with more than 16 or a tile, both results lie in the workspace as f32, and the call must have one; and
- * so must a call with an activation and more than 8 rows of canonical weights. */
+ * A gated product has 2 * n rows of weights, scales and zeros, and elements of bias, those of the gates first: d[i][j]
+ * = activation(the result of row j) * (the result of row n + j), and c must be NULL. It needs the workspace, which
+ * holds both results in f32, with canonical weights for more than 8 rows of a, and with sm80_v1 for more than 16 or if
+ * a tile is asked for. An activation needs it with canonical weights and more than 8 rows of a, too. */
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)
