@@ -180,7 +180,156 @@ static matrix rope_of(kiln_stream *stream, precision p, const turning *t, const 
 
 /* ---- A call ---- */
 
+/* What a call and its references take. */
+typedef struct tensors {
+    turning t;
+    int64_t width, kv_width; /* of a token's queries and keys */
+    matrix queries, keys, values, results, slots;
+    matrix caches[CACHES], others[CACHES], scales[CACHES]; /* others: for the two operators */
+    columns query, out, key, value;                        /* of these matrices */
+} tensors;
+
+static void create_caches(kiln_stream *stream, precision p, const shape *s, tensors *c) {
+    for (int i = 0; i < CACHES; i++) {
+        c->caches[i] = matrix_create(stream, s->codes ? U8 : p, s->capacity, c->kv_width,
+                                     c->kv_width + s->padding * (i + 1), i ? 0 : s->place);
+        c->others[i] = matrix_create(stream, s->codes ? U8 : p, s->capacity, c->kv_width, 0, 0);
+        c->scales[i] = matrix_create(stream, F32, 1, s->scales ? s->scales : 1, 0, AT_END);
+        matrix_fill(&c->caches[i], s->codes ? any_code : any_number);
+        matrix_set(&c->others[i], c->caches[i].values);
+        matrix_fill(&c->scales[i], any_scale);
+    }
+}
+
+/* Creates and fills them in place, since the columns are of matrices beside them. */
+static void create_tensors(kiln_stream *stream, precision p, const shape *s, tensors *c) {
+    const int64_t width = s->heads * s->head_dim, kv_width = s->kv_heads * s->head_dim;
+    const int64_t all = s->together ? width + 2 * kv_width : width;
+    c->t = turning_create(stream, p, s);
+    c->width = width;
+    c->kv_width = kv_width;
+    c->queries = matrix_create(stream, p, s->tokens, all, all + s->padding, s->place);
+    c->keys = matrix_create(stream, p, s->tokens, kv_width, kv_width + s->padding, s->place);
+    c->values = matrix_create(stream, p, s->tokens, kv_width, kv_width + 2 * s->padding, AT_END);
+    c->results = matrix_create(stream, p, s->tokens, width, width + 3 * s->padding, 0);
+    c->slots = matrix_create(stream, random_integer(0, 1) ? I64 : I32, 1, s->tokens, 0, 0);
+    c->query = (columns){&c->queries, 0, width};
+    c->out = (columns){s->together ? &c->queries : &c->results, 0, width};
+    c->key = s->together ? (columns){&c->queries, width, kv_width} : (columns){&c->keys, 0, kv_width};
+    c->value = s->together ? (columns){&c->queries, width + kv_width, kv_width} : (columns){&c->values, 0, kv_width};
+    matrix_fill(&c->queries, any_number);
+    matrix_fill(&c->keys, any_number);
+    matrix_fill(&c->values, any_value);
+    choose_slots(&c->slots, s->capacity);
+    create_caches(stream, p, s, c);
+}
+
+static void destroy_tensors(kiln_stream *stream, tensors *c) {
+    matrix *const matrices[] = {&c->queries, &c->keys, &c->values, &c->results, &c->slots};
+    turning_destroy(stream, &c->t);
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        matrix_destroy(matrices[i]);
+    for (int i = 0; i < CACHES; i++) {
+        matrix_destroy(&c->caches[i]);
+        matrix_destroy(&c->others[i]);
+        matrix_destroy(&c->scales[i]);
+    }
+}
+
+/* What is expected, and the error allowed, of the matrix with the results and of the cache of keys. */
+typedef struct expectation {
+    double *results, *results_allowed, *exact; /* exact: of the two operators */
+    double *keys, *keys_allowed;
+} expectation;
+
+/* In f64. */
+static expectation expect_turns(const tensors *c, const shape *s) {
+    const matrix *out = c->out.m, *cache = &c->caches[KEY];
+    const expectation e = {copy_of(out), copy_of(out), copy_of(out), copy_of(cache), copy_of(cache)};
+    for (int64_t i = 0; i < out->rows * out->cols; i++)
+        e.results_allowed[i] = 0;
+    for (int64_t i = 0; i < s->capacity * c->kv_width; i++)
+        e.keys_allowed[i] = 0;
+    for (int64_t token = 0; token < s->tokens; token++) {
+        const int64_t at = token * out->cols, slot = (int64_t)c->slots.values[token];
+        for (int64_t head = 0, to = at; head < s->heads; head++, to += s->head_dim)
+            turn_head(&c->t, s, token, value_of(c->query, token) + head * s->head_dim, e.results + to,
+                      e.results_allowed + to);
+        if (slot < 0 || slot >= s->capacity) continue;
+        for (int64_t head = 0, to = slot * c->kv_width; head < s->kv_heads; head++, to += s->head_dim)
+            turn_head(&c->t, s, token, value_of(c->key, token) + head * s->head_dim, e.keys + to, e.keys_allowed + to);
+    }
+    return e;
+}
+
+/* By rope and kv_store: the queries as numbers, the keys and values in the other caches. */
+static void run_two(kiln_stream *stream, precision p, const shape *s, tensors *c, double *exact) {
+    matrix turned = rope_of(stream, p, &c->t, s, c->query, s->heads);
+    matrix turned_keys = rope_of(stream, p, &c->t, s, c->key, s->kv_heads);
+    const kiln_kv_store_params store = {.key_cache = c->others[KEY].data,
+                                        .value_cache = c->others[VALUE].data,
+                                        .key = turned_keys.data,
+                                        .value = data_of(c->value),
+                                        .slot_mapping = c->slots.data,
+                                        .tokens = s->tokens,
+                                        .cols = c->kv_width,
+                                        .capacity = s->capacity,
+                                        .value_stride = c->value.m->stride,
+                                        .index_type = c->slots.p == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
+                                        .cache_type = s->codes ? KILN_CACHE_E4M3 : KILN_CACHE_OF_PRECISION,
+                                        .k_scale = s->scales ? c->scales[KEY].data : NULL,
+                                        .v_scale = s->scales ? c->scales[VALUE].data : NULL,
+                                        .cache_scales = s->scales};
+    harness_ok(operator_function("kv_store", p)->call(stream, &store, sizeof store));
+    matrix_get(&turned);
+    for (int64_t token = 0; token < s->tokens; token++)
+        for (int64_t col = 0; col < c->width; col++)
+            exact[token * c->out.m->cols + col] = turned.values[token * c->width + col];
+    matrix_destroy(&turned);
+    matrix_destroy(&turned_keys);
+}
+
+static void run_one(kiln_stream *stream, precision p, const shape *s, const tensors *c) {
+    const kiln_rope_kv_store_params params = {
+        .query_out = data_of(c->out),
+        .key_cache = c->caches[KEY].data,
+        .value_cache = c->caches[VALUE].data,
+        .query = data_of(c->query),
+        .key = data_of(c->key),
+        .value = data_of(c->value),
+        .slot_mapping = c->slots.data,
+        .positions = s->positioned ? c->t.positions.data : NULL,
+        .frequencies = s->source == BY_FREQUENCY ? c->t.frequencies : NULL,
+        .cosines = s->source == BY_FREQUENCY ? NULL : c->t.cosines.data,
+        .sines = s->source == BY_FREQUENCY ? NULL : c->t.sines.data,
+        .k_scale = s->scales ? c->scales[KEY].data : NULL,
+        .v_scale = s->scales ? c->scales[VALUE].data : NULL,
+        .tokens = s->tokens,
+        .heads = s->heads,
+        .kv_heads = s->kv_heads,
+        .head_dim = s->head_dim,
+        .pairs = s->pairs,
+        .capacity = s->capacity,
+        .table_rows = ROWS,
+        .cache_scales = s->scales,
+        .query_out_stride = s->padding || s->together ? c->out.m->stride : 0,
+        .query_stride = s->padding || s->together ? c->query.m->stride : 0,
+        .key_stride = s->padding || s->together ? c->key.m->stride : 0,
+        .value_stride = s->padding || s->together ? c->value.m->stride : 0,
+        .key_cache_stride = s->padding ? c->caches[KEY].stride : 0,
+        .value_cache_stride = s->padding ? c->caches[VALUE].stride : 0,
+        .table_stride = s->table_padding ? c->t.cosines.stride : 0,
+        .scale = s->scale,
+        .layout = (int32_t)s->layout,
+        .position_type = c->t.positions.p == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
+        .slot_type = c->slots.p == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
+        .table_type = s->source == BY_TABLE_F32 ? KILN_ROPE_TABLE_F32 : KILN_ROPE_TABLE_PRECISION,
+        .cache_type = s->codes ? KILN_CACHE_E4M3 : KILN_CACHE_OF_PRECISION};
+    harness_ok(operator_function("rope_kv_store", p)->call(stream, &params, sizeof params));
+}
+
 static void run(kiln_stream *stream, precision p, shape s) {
+    tensors c;
     harness_describe(
         "rope_kv_store_%s %lld tokens, %lld + %lld heads of %lld, %lld pairs, cache of %lld, paddings %lld "
         "%lld, at %lld, source %d, layout %d%s%s%s, %lld scales",
@@ -188,135 +337,25 @@ static void run(kiln_stream *stream, precision p, shape s) {
         (long long)s.pairs, (long long)s.capacity, (long long)s.padding, (long long)s.table_padding, (long long)s.place,
         (int)s.source, (int)s.layout, s.together ? ", together" : "", s.positioned ? ", positions" : "",
         s.codes ? ", codes" : "", (long long)s.scales);
-    const int64_t width = s.heads * s.head_dim, kv_width = s.kv_heads * s.head_dim;
-    const int64_t all = s.together ? width + 2 * kv_width : width;
-    turning t = turning_create(stream, p, &s);
-    matrix queries = matrix_create(stream, p, s.tokens, all, all + s.padding, s.place);
-    matrix keys = matrix_create(stream, p, s.tokens, kv_width, kv_width + s.padding, s.place);
-    matrix values = matrix_create(stream, p, s.tokens, kv_width, kv_width + 2 * s.padding, AT_END);
-    matrix results = matrix_create(stream, p, s.tokens, width, width + 3 * s.padding, 0);
-    matrix slots = matrix_create(stream, random_integer(0, 1) ? I64 : I32, 1, s.tokens, 0, 0);
-    matrix caches[CACHES], others[CACHES], scales[CACHES];
-    const columns query = {&queries, 0, width}, out = {s.together ? &queries : &results, 0, width};
-    const columns key = s.together ? (columns){&queries, width, kv_width} : (columns){&keys, 0, kv_width};
-    const columns value =
-        s.together ? (columns){&queries, width + kv_width, kv_width} : (columns){&values, 0, kv_width};
-    matrix_fill(&queries, any_number);
-    matrix_fill(&keys, any_number);
-    matrix_fill(&values, any_value);
-    choose_slots(&slots, s.capacity);
+    create_tensors(stream, p, &s, &c);
+    const expectation e = expect_turns(&c, &s);
+    run_two(stream, p, &s, &c, e.exact);
+    run_one(stream, p, &s, &c);
+    matrix_expect(c.out.m, e.results, e.results_allowed);
+    matrix_expect_exact(c.out.m, e.exact);
+    if (!s.codes) matrix_expect(&c.caches[KEY], e.keys, e.keys_allowed);
     for (int i = 0; i < CACHES; i++) {
-        caches[i] = matrix_create(stream, s.codes ? U8 : p, s.capacity, kv_width, kv_width + s.padding * (i + 1),
-                                  i ? 0 : s.place);
-        others[i] = matrix_create(stream, s.codes ? U8 : p, s.capacity, kv_width, 0, 0);
-        scales[i] = matrix_create(stream, F32, 1, s.scales ? s.scales : 1, 0, AT_END);
-        matrix_fill(&caches[i], s.codes ? any_code : any_number);
-        matrix_set(&others[i], caches[i].values);
-        matrix_fill(&scales[i], any_scale);
+        matrix_get(&c.others[i]);
+        matrix_expect_exact(&c.caches[i], c.others[i].values);
     }
-
-    /* In f64: queries and, where they are elements, the caches. */
-    double *expected = copy_of(out.m), *allowed = copy_of(out.m), *exact = copy_of(out.m);
-    double *cached = copy_of(&caches[KEY]), *cached_allowed = copy_of(&caches[KEY]);
-    for (int64_t i = 0; i < out.m->rows * out.m->cols; i++)
-        allowed[i] = 0;
-    for (int64_t i = 0; i < s.capacity * kv_width; i++)
-        cached_allowed[i] = 0;
-    for (int64_t token = 0; token < s.tokens; token++) {
-        const int64_t at = token * out.m->cols, slot = (int64_t)slots.values[token];
-        for (int64_t head = 0; head < s.heads; head++)
-            turn_head(&t, &s, token, value_of(query, token) + head * s.head_dim, expected + at + head * s.head_dim,
-                      allowed + at + head * s.head_dim);
-        for (int64_t head = 0; slot >= 0 && slot < s.capacity && head < s.kv_heads; head++)
-            turn_head(&t, &s, token, value_of(key, token) + head * s.head_dim,
-                      cached + slot * kv_width + head * s.head_dim,
-                      cached_allowed + slot * kv_width + head * s.head_dim);
-    }
-
-    /* By two operators. */
-    matrix turned = rope_of(stream, p, &t, &s, query, s.heads),
-           turned_keys = rope_of(stream, p, &t, &s, key, s.kv_heads);
-    const kiln_kv_store_params store = {.key_cache = others[KEY].data,
-                                        .value_cache = others[VALUE].data,
-                                        .key = turned_keys.data,
-                                        .value = data_of(value),
-                                        .slot_mapping = slots.data,
-                                        .tokens = s.tokens,
-                                        .cols = kv_width,
-                                        .capacity = s.capacity,
-                                        .value_stride = value.m->stride,
-                                        .index_type = slots.p == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
-                                        .cache_type = s.codes ? KILN_CACHE_E4M3 : KILN_CACHE_OF_PRECISION,
-                                        .k_scale = s.scales ? scales[KEY].data : NULL,
-                                        .v_scale = s.scales ? scales[VALUE].data : NULL,
-                                        .cache_scales = s.scales};
-    harness_ok(operator_function("kv_store", p)->call(stream, &store, sizeof store));
-    matrix_get(&turned);
-    for (int64_t token = 0; token < s.tokens; token++)
-        for (int64_t col = 0; col < width; col++)
-            exact[token * out.m->cols + col] = turned.values[token * width + col];
-
-    const kiln_rope_kv_store_params params = {.query_out = data_of(out),
-                                              .key_cache = caches[KEY].data,
-                                              .value_cache = caches[VALUE].data,
-                                              .query = data_of(query),
-                                              .key = data_of(key),
-                                              .value = data_of(value),
-                                              .slot_mapping = slots.data,
-                                              .positions = s.positioned ? t.positions.data : NULL,
-                                              .frequencies = s.source == BY_FREQUENCY ? t.frequencies : NULL,
-                                              .cosines = s.source == BY_FREQUENCY ? NULL : t.cosines.data,
-                                              .sines = s.source == BY_FREQUENCY ? NULL : t.sines.data,
-                                              .k_scale = s.scales ? scales[KEY].data : NULL,
-                                              .v_scale = s.scales ? scales[VALUE].data : NULL,
-                                              .tokens = s.tokens,
-                                              .heads = s.heads,
-                                              .kv_heads = s.kv_heads,
-                                              .head_dim = s.head_dim,
-                                              .pairs = s.pairs,
-                                              .capacity = s.capacity,
-                                              .table_rows = ROWS,
-                                              .cache_scales = s.scales,
-                                              .query_out_stride = s.padding || s.together ? out.m->stride : 0,
-                                              .query_stride = s.padding || s.together ? query.m->stride : 0,
-                                              .key_stride = s.padding || s.together ? key.m->stride : 0,
-                                              .value_stride = s.padding || s.together ? value.m->stride : 0,
-                                              .key_cache_stride = s.padding ? caches[KEY].stride : 0,
-                                              .value_cache_stride = s.padding ? caches[VALUE].stride : 0,
-                                              .table_stride = s.table_padding ? t.cosines.stride : 0,
-                                              .scale = s.scale,
-                                              .layout = (int32_t)s.layout,
-                                              .position_type = t.positions.p == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
-                                              .slot_type = slots.p == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
-                                              .table_type = s.source == BY_TABLE_F32 ? KILN_ROPE_TABLE_F32
-                                                                                     : KILN_ROPE_TABLE_PRECISION,
-                                              .cache_type = s.codes ? KILN_CACHE_E4M3 : KILN_CACHE_OF_PRECISION};
-    harness_ok(operator_function("rope_kv_store", p)->call(stream, &params, sizeof params));
-    matrix_expect(out.m, expected, allowed);
-    matrix_expect_exact(out.m, exact);
-    if (!s.codes) matrix_expect(&caches[KEY], cached, cached_allowed);
-    for (int i = 0; i < CACHES; i++) {
-        matrix_get(&others[i]);
-        matrix_expect_exact(&caches[i], others[i].values);
-    }
-    if (!s.together) matrix_expect_unchanged(&queries);
-    matrix_expect_unchanged(&keys);
-    matrix_expect_unchanged(&values);
-    matrix_expect_unchanged(&slots);
-    matrix_expect_unchanged(&t.positions);
-
-    turning_destroy(stream, &t);
-    double *const numbers[] = {expected, allowed, exact, cached, cached_allowed};
+    matrix *const unchanged[] = {&c.keys, &c.values, &c.slots, &c.t.positions};
+    for (size_t i = 0; i < sizeof unchanged / sizeof *unchanged; i++)
+        matrix_expect_unchanged(unchanged[i]);
+    if (!s.together) matrix_expect_unchanged(&c.queries);
+    double *const numbers[] = {e.results, e.results_allowed, e.exact, e.keys, e.keys_allowed};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         free(numbers[i]);
-    matrix *const matrices[] = {&queries, &keys, &values, &results, &slots, &turned, &turned_keys};
-    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
-        matrix_destroy(matrices[i]);
-    for (int i = 0; i < CACHES; i++) {
-        matrix_destroy(&caches[i]);
-        matrix_destroy(&others[i]);
-        matrix_destroy(&scales[i]);
-    }
+    destroy_tensors(stream, &c);
 }
 
 /* ---- Tests ---- */
