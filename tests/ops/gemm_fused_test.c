@@ -1,5 +1,6 @@
 /* gemm with normalised rows of a and with gated results, alone and together, against f64: by one kernel and by several,
  * with all that a product ends with. */
+#include "tests/ops/activation.h"
 #include "tests/ops/harness.h"
 #include <math.h>
 #include <stdlib.h>
@@ -30,22 +31,6 @@ static double zero(void) {
 
 static double weight(void) {
     return random_number(-3, 3);
-}
-
-static double activate(kiln_gemm_activation activation, double t) {
-    switch (activation) {
-    case KILN_GEMM_NONE:
-        return t;
-    case KILN_GEMM_GELU_ERF:
-        return 0.5 * t * (1 + erf(t / sqrt(2)));
-    case KILN_GEMM_GELU_TANH:
-        return 0.5 * t * (1 + tanh(sqrt(2 / acos(-1)) * (t + 0.044715 * t * t * t)));
-    case KILN_GEMM_GELU_QUICK:
-        return t / (1 + exp(-1.702 * t));
-    case KILN_GEMM_SILU:
-        return t / (1 + exp(-t));
-    }
-    return NAN;
 }
 
 /* What rounding a number to the precision loses of it at most, and what is below its normal numbers, which some matrix

@@ -1,5 +1,6 @@
 /* gemm_nvfp4 against f64: all shapes, strides and endings, both orders of scales, global scales of the matrix and of
  * rows; products that are exact; matrices that quantize_nvfp4 made. */
+#include "tests/ops/activation.h"
 #include "tests/ops/harness.h"
 #include <math.h>
 #include <stdlib.h>
@@ -82,22 +83,6 @@ typedef struct numbers {
 } numbers;
 
 static const numbers any = {any_pair, any_block_scale, any_global};
-
-static double activate(kiln_gemm_activation activation, double t) {
-    switch (activation) {
-    case KILN_GEMM_NONE:
-        return t;
-    case KILN_GEMM_GELU_ERF:
-        return 0.5 * t * (1 + erf(t / sqrt(2)));
-    case KILN_GEMM_GELU_TANH:
-        return 0.5 * t * (1 + tanh(sqrt(2 / acos(-1)) * (t + 0.044715 * t * t * t)));
-    case KILN_GEMM_GELU_QUICK:
-        return t / (1 + exp(-1.702 * t));
-    case KILN_GEMM_SILU:
-        return t / (1 + exp(-t));
-    }
-    return NAN;
-}
 
 /* ---- Factors ---- */
 

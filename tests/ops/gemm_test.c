@@ -1,5 +1,6 @@
 /* gemm against f64: all shapes, strides, batches, epilogues; with and without workspace; as the CPU alone can. */
 #include "kernels/common/extensions.h"
+#include "tests/ops/activation.h"
 #include "tests/ops/harness.h"
 #include "tests/sim/amx/amx_sim.h"
 #include <math.h>
@@ -51,22 +52,6 @@ static double large_number(void) {
 
 static double not_a_number(void) {
     return (double)NAN;
-}
-
-static double activate(kiln_gemm_activation activation, double t) {
-    switch (activation) {
-    case KILN_GEMM_NONE:
-        return t;
-    case KILN_GEMM_GELU_ERF:
-        return 0.5 * t * (1 + erf(t / sqrt(2)));
-    case KILN_GEMM_GELU_TANH:
-        return 0.5 * t * (1 + tanh(sqrt(2 / acos(-1)) * (t + 0.044715 * t * t * t)));
-    case KILN_GEMM_GELU_QUICK:
-        return t / (1 + exp(-1.702 * t));
-    case KILN_GEMM_SILU:
-        return t / (1 + exp(-t));
-    }
-    return NAN;
 }
 
 /* A batch of matrices in one: below each other, or side by side. */

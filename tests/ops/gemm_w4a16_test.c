@@ -1,5 +1,6 @@
 /* gemm_w4a16 against f64: all shapes, groups, both orders of the scales, zeros, bias and pre_scale or none of them, c,
  * activations, norms and gates; of canonical weights, and of repacked ones where the image takes them. */
+#include "tests/ops/activation.h"
 #include "tests/ops/harness.h"
 #include <kiln/w4a16.h>
 #include <math.h>
@@ -118,22 +119,6 @@ static double weight(const product *t, shape s, int64_t j, int64_t k, double *ma
     double scaled = (code < 8 ? code : code - 16) * t->scales.values[at], zero = s.zeros ? t->zeros.values[at] : 0;
     *magnitude = fabs(scaled) + fabs(zero);
     return scaled + zero;
-}
-
-static double activate(kiln_gemm_activation activation, double t) {
-    switch (activation) {
-    case KILN_GEMM_NONE:
-        return t;
-    case KILN_GEMM_GELU_ERF:
-        return 0.5 * t * (1 + erf(t / sqrt(2)));
-    case KILN_GEMM_GELU_TANH:
-        return 0.5 * t * (1 + tanh(sqrt(2 / acos(-1)) * (t + 0.044715 * t * t * t)));
-    case KILN_GEMM_GELU_QUICK:
-        return t / (1 + exp(-1.702 * t));
-    case KILN_GEMM_SILU:
-        return t / (1 + exp(-t));
-    }
-    return NAN;
 }
 
 /* Rows of a as they are multiplied. */

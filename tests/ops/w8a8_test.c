@@ -1,6 +1,7 @@
 /* gemm_fp8 and gemm_int8 against f64: every way to share scales, all shapes, strides and endings; products that are
  * exact; tensors that quantize_fp8 and quantize_int8 made. */
 #include "kernels/common/extensions.h"
+#include "tests/ops/activation.h"
 #include "tests/ops/harness.h"
 #include "tests/sim/amx/amx_sim.h"
 #include <math.h>
@@ -100,22 +101,6 @@ static double any_number(void) {
 }
 static double any_integer(void) {
     return (double)random_integer(-8, 8);
-}
-
-static double activate(kiln_gemm_activation activation, double t) {
-    switch (activation) {
-    case KILN_GEMM_NONE:
-        return t;
-    case KILN_GEMM_GELU_ERF:
-        return 0.5 * t * (1 + erf(t / sqrt(2)));
-    case KILN_GEMM_GELU_TANH:
-        return 0.5 * t * (1 + tanh(sqrt(2 / acos(-1)) * (t + 0.044715 * t * t * t)));
-    case KILN_GEMM_GELU_QUICK:
-        return t / (1 + exp(-1.702 * t));
-    case KILN_GEMM_SILU:
-        return t / (1 + exp(-t));
-    }
-    return NAN;
 }
 
 /* ---- Factors ---- */
