@@ -171,7 +171,7 @@ int main(int argc, char **argv) {
     if (json) printf("\n]\n");
     free(t.y);
     free(t.sum);
-    free((void *)t.a);
+    free(t.a);
     free((void *)t.b);
     free((void *)t.c);
     return 0;

@@ -15,8 +15,8 @@ enum {
 };
 
 typedef struct tensors {
-    void *y, *sum;
-    const void *a, *b, *c;
+    void *y, *sum, *a; /* a is an operand, which rope_kv_store updates in place */
+    const void *b, *c;
     int32_t numbers[ROWS]; /* from 0 on: positions, ids, slots, blocks */
     int64_t frequencies[PAIRS];
 } tensors;
