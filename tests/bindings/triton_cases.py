@@ -230,6 +230,7 @@ def operators_are_models(folder):
         operator(folder, name)
     operator(folder, "gelu_tanh", "add_gelu_f32", approx="tanh")
     operator(folder, "ids_of_64_bits", "embedding_f32", index_type="i64")
+    operator(folder, "gated", "gemm_f32", gated="yes", activation="silu")
     operator(folder, "small", "softmax_f32", max_bytes=100)
     numbers = random.Random(11)
     rows, cols = 5, 37
@@ -248,6 +249,10 @@ def operators_are_models(folder):
         biased = infer(server, "gemm_f32", "d", a=("FP32", [1, 3, 2], a), b=("FP32", [1, 6, 2], b),
                        bias=("FP32", [6], [1, 2, 3, 4, 5, 6]))[2]
         close(biased, [value + 1 + i % 6 for i, value in enumerate(expected)], 1e-5)
+        shape, gated = infer(server, "gated", "d", a=("FP32", [1, 3, 2], a), b=("FP32", [1, 6, 2], b))[1:]
+        assert shape == [1, 3, 3]
+        halves = [(expected[6 * i + j], expected[6 * i + j + 3]) for i in range(3) for j in range(3)]
+        close(gated, [gate / (1 + math.exp(-gate)) * up for gate, up in halves], 1e-5)
         two = {"x": ("FP32", [rows, cols], x), "residual": ("FP32", [rows, cols], [1] * len(x))}
         close(infer(server, "add_rmsnorm_f32", "sum", **two)[2], [value + 1 for value in x], 1e-6)
         ids = [3, 0, 4]

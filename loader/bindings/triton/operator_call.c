@@ -55,25 +55,46 @@ typedef struct shape_term {
     uint32_t size; /* field */
 } shape_term;
 
-/* The terms of a tensor; what stands behind a bar holds where an optional input is not given. Returns how many, or 0 if
- * the shape is of another form. */
+/* The field of a name, or field_count. */
+static uint32_t find_field(const kiln_operator *op, const char *name, size_t length) {
+    uint32_t i = 0;
+    while (i < op->field_count && !is_word(name, length, op->fields[i].name))
+        i++;
+    return i;
+}
+
+/* The dimensions of a tensor that hold: those behind a bar do where the option before a colon has not its first choice,
+ * or, without such an option, where an optional input is not given. */
+static const char *dimensions_that_hold(const operator_call *call, const kiln_field *tensor) {
+    const kiln_operator *op = call->op;
+    const char *colon = strchr(tensor->shape, ':'), *first = colon ? colon + 1 : tensor->shape,
+               *bar = strchr(first, '|');
+    bool second = false;
+    if (colon) {
+        uint32_t option = find_field(op, tensor->shape, (size_t)(colon - tensor->shape));
+        second = option < op->field_count && call->fields[option].value != 0;
+    } else {
+        for (uint32_t i = 0; i < op->field_count; i++)
+            second |= operator_call_is_input(call, i) && op->fields[i].optional && !call->fields[i].given;
+    }
+    return bar && second ? bar + 1 : first;
+}
+
+/* The terms of a tensor's shape. Returns how many, or 0 if the shape is of another form. */
 static uint32_t parse_shape(const operator_call *call, const kiln_field *tensor, shape_term terms[CALL_DIMENSIONS]) {
     const kiln_operator *op = call->op;
-    const char *at = tensor->shape, *bar = strchr(at, '|');
+    const char *at = dimensions_that_hold(call, tensor);
     uint32_t count = 0;
-    for (uint32_t i = 0; bar && i < op->field_count; i++)
-        if (operator_call_is_input(call, i) && op->fields[i].optional && !call->fields[i].given) at = bar + 1;
     while (*at && *at != '|' && count < CALL_DIMENSIONS) {
         char *end;
-        shape_term term = {.factor = 1, .size = op->field_count};
+        shape_term term = {.factor = 1};
         int64_t factor = strtoll(at, &end, 10);
         if (end != at && *end == '*') {
             term.factor = factor;
             at = end + 1;
         }
         size_t length = strcspn(at, "+,|");
-        for (uint32_t i = 0; i < op->field_count; i++)
-            if (is_word(at, length, op->fields[i].name)) term.size = i;
+        term.size = find_field(op, at, length);
         at += length;
         if (*at == '+') {
             term.more = strtoll(at + 1, &end, 10);

@@ -72,14 +72,16 @@ def _folds(operator: Operator, names: tuple[str, ...], batched: list[bool]) -> b
         return False
     columns = {term.size for field in outputs for term in field.terms[0][1:]}
     for field in operator.tensors:
-        first, *others = field.terms[0]
-        left_out = field.role == describe.INPUT and field not in fields
-        if field.role == describe.UPDATE or field.by or (left_out and first == rows and not others):
+        if field.role == describe.UPDATE:
             return False
-        if field.role == describe.OUTPUT and first != rows or any(term.size == rows.size for term in others):
-            return False
-        if field in fields and first != rows and first.size not in columns:
-            return False
+        for first, *others in field.terms:
+            left_out = field.role == describe.INPUT and field not in fields
+            if left_out and first == rows and not others:
+                return False
+            if field.role == describe.OUTPUT and first != rows or any(term.size == rows.size for term in others):
+                return False
+            if field in fields and first != rows and first.size not in columns:
+                return False
     return [field.terms[0][0] == rows for field in fields] == batched
 
 
