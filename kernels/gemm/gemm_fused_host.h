@@ -28,7 +28,7 @@ static kiln_status check_fused(const char *name, const kiln_gemm_params *params)
 static rows_kernel fused_kernel_of(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide) {
     const bool normed = params->norm_weight && params->k;
     const unsigned first = normed ? KERNEL_gemm_mma_norm_8 : KERNEL_gemm_mma_gated_8;
-    const unsigned last = normed ? KERNEL_gemm_mma_norm_8 : KERNEL_gemm_mma_gated_16;
+    const unsigned last = normed ? KERNEL_gemm_mma_norm_16 : KERNEL_gemm_mma_gated_16;
     rows_kernel few = rows_kernel_of(params, module, wide, first, last, KERNEL_gemm_rows_fused);
     if (!few.resident && plain_rows_kernel_of(params, module, wide).resident) few.kernel = NULL;
     if (few.resident) few.row_sums++; /* of its squares */

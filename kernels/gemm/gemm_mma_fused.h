@@ -1,16 +1,20 @@
 /* gemm of few rows by mma.sync in one launch, with what comes before and after it: gemm_mma_gated_8 and _16, of gated
- * products, and gemm_mma_norm_8, of bf16, which normalises the rows of a and may gate. gemm_mma_rows.h has their
- * structure.
+ * products, and gemm_mma_norm_8 and _16, of bf16, which normalise the rows of a and may gate. gemm_mma_rows.h has
+ * their structure.
  *
  * Of a gated product a block does 8 columns of d: the 8 rows of b that are the upper half of a fragment are those of
  * the gates, and the lower half those of what they are multiplied with. To normalise, a lane multiplies its 16 bytes of
- * a, two numbers at a time and rounded once, with the weights there, which it has read ahead as it has a, and adds up
- * the squares of a in f32; these go through shared memory with the sums, which are divided by the root at the end.
+ * a, two numbers at a time and rounded once, with the weights there, which it has read ahead as it has a. Each eight of
+ * rows is first multiplied with all of them by mma.sync, from the registers where they are: on the diagonal are the
+ * sums of their squares, in f32. They go through shared memory with the sums, which are divided by the root at the end.
+ *
+ * By f32 arithmetic, two FMA and two conversions for each two numbers, the squares cost a warp 6 instructions more of a
+ * chunk with 8 rows and 10 more with 16, where a thread's 128 registers were not enough.
  *
  * Floor: one read of b. Not measured. Predicted: a layer of Llama-3-8B at batch 1 on an H100 takes 10 us less, what two
  * launches of add_rmsnorm (3.6 us each) and one of silu_mul (2.9) took there. A chunk of 1 KiB of b takes a
- * multiprocessor's share of the memory 70 cycles, in which it issues up to 280 instructions of a warp; simulated, it
- * takes 67 of them, and 102 to normalise as well. */
+ * multiprocessor's share of the memory 70 cycles, in which it issues up to 280 instructions of a warp; assembled for
+ * sm_90a, it takes 26 of them with 8 rows and 39 with 16, and 48 and 75 to normalise as well. */
 #ifndef KILN_KERNELS_GEMM_MMA_FUSED_H
 #define KILN_KERNELS_GEMM_MMA_FUSED_H
 
@@ -41,29 +45,32 @@ KILN_INLINE void start_fused(few_rows<TILES> *rows, const kiln_gemm_fused_args &
 }
 
 #ifdef KILN_PART_bf16
-/* Adds up the squares of a chunk of a, and multiplies it with the weights. */
+/* Adds the products of a chunk's rows with each other to `squares`, and multiplies the chunk with the weights. */
 template <uint32_t TILES>
-KILN_INLINE void weigh_chunk(typename few_rows<TILES>::chunk *of, const kiln_vector &weight, float *squares) {
+KILN_INLINE void weigh_chunk(typename few_rows<TILES>::chunk *of, const kiln_vector &weight, float (*squares)[4]) {
+    uint32_t *low = of->a[0].words, *high = of->a[TILES - 1].words;
+    KILN_UNROLL
+    for (uint32_t half = 0; half < 4; half += 2) {
+        const uint32_t fragment[4] = {low[half], high[half], low[half + 1], high[half + 1]};
+        KILN_UNROLL
+        for (uint32_t i = 0; i < TILES; i++)
+            mma(squares[i], fragment, of->a[i].words + half);
+    }
     KILN_UNROLL
     for (uint32_t i = 0; i < TILES; i++) {
         KILN_UNROLL
-        for (uint32_t w = 0; w < 4; w++) {
-            float pair[2];
-            kiln_pair_values(pair, of->a[i].words[w]);
-            squares[i] = KILN_FMA(pair[0], pair[0], squares[i]);
-            squares[i] = KILN_FMA(pair[1], pair[1], squares[i]);
+        for (uint32_t w = 0; w < 4; w++)
             of->a[i].words[w] = kiln_sm80_fma_bf16x2(of->a[i].words[w], weight.words[w], 0x80008000u); /* + -0 */
-        }
     }
 }
 #else
 template <uint32_t TILES>
-KILN_INLINE void weigh_chunk(typename few_rows<TILES>::chunk *, const kiln_vector &, float *) {}
+KILN_INLINE void weigh_chunk(typename few_rows<TILES>::chunk *, const kiln_vector &, float (*)[4]) {}
 #endif
 
-/* A warp's sums over its part of k, and squares of its lanes if rows are normalised. */
+/* A warp's sums over its part of k, and those of products of rows of a with each other if they are normalised. */
 template <uint32_t TILES, bool NORM>
-KILN_INLINE void multiply_fused(float (*sums)[4], float *squares, const few_rows<TILES> &rows,
+KILN_INLINE void multiply_fused(float (*sums)[4], float (*squares)[4], const few_rows<TILES> &rows,
                                 const kiln_gemm_fused_args &args) {
     const uint32_t own = kiln_thread() % 4 * KILN_VECTOR, step = blockDim.x / 32 * (CHUNK * CHUNKS);
     const uint32_t k_end = (uint32_t)args.plain.k, end = k_end > own ? k_end - own : 0;
@@ -106,7 +113,7 @@ template <uint32_t TILES, bool NORM> KILN_INLINE void gemm_mma_fused(const kiln_
     const uint64_t first = (uint64_t)kiln_tile() * columns;
     if (batch >= plain.batch) return; /* the whole block */
     few_rows<TILES> rows;
-    float sums[TILES][4] = {}, squares[TILES] = {};
+    float sums[TILES][4] = {}, squares[TILES][4] = {};
     start_fused(&rows, args, batch, first);
     multiply_fused<TILES, NORM>(sums, squares, rows, args);
 
@@ -116,10 +123,8 @@ template <uint32_t TILES, bool NORM> KILN_INLINE void gemm_mma_fused(const kiln_
         *(float2 *)&to[0][lane % 4 * 2] = make_float2(sums[i][0], sums[i][1]);
         *(float2 *)&to[8][lane % 4 * 2] = make_float2(sums[i][2], sums[i][3]);
         if (!NORM) continue;
-        float square = squares[i]; /* of the lane's part of its row */
-        square += kiln_shuffle_xor(square, 1);
-        square += kiln_shuffle_xor(square, 2);
-        if (lane % 4 == 0) shared[warp].squares[i * 8 + lane / 4] = square;
+        const float square = lane / 4 % 2 ? squares[i][2 * i + 1] : squares[i][2 * i]; /* of a row with itself */
+        if (lane / 8 == lane % 4) shared[warp].squares[i * 8 + lane / 4] = square;
     }
     kiln_barrier();
     KILN_LOOP
@@ -142,7 +147,7 @@ template <uint32_t TILES, bool NORM> KILN_INLINE void gemm_mma_fused(const kiln_
     }
 }
 
-/* Bounds by warps, as in gemm_mma_rows.h: with those of 20 the kernel that normalises spills. */
+/* Bounds by warps, as in gemm_mma_rows.h: with those of 20 the kernels that normalise spill. */
 #pragma push_macro("KILN_ENTRY_HEAD")
 #undef KILN_ENTRY_HEAD
 
@@ -160,6 +165,10 @@ KILN_ENTRY(gemm_mma_gated_16, kiln_gemm_fused_args) {
 #ifdef KILN_PART_bf16
 KILN_ENTRY(gemm_mma_norm_8, kiln_gemm_fused_args) {
     gemm_mma_fused<1, true>(args);
+}
+
+KILN_ENTRY(gemm_mma_norm_16, kiln_gemm_fused_args) {
+    gemm_mma_fused<2, true>(args);
 }
 #endif
 #pragma pop_macro("KILN_ENTRY_HEAD")

@@ -14,6 +14,7 @@ KILN_SHAPE(gemm_mma_rows_16, 16, 16, 512, 0, 100)
 KILN_SHAPE(gemm_mma_gated_8, 8, 16, 1024, 0, 100)
 KILN_SHAPE(gemm_mma_gated_16, 16, 16, 512, 0, 100)
 KILN_SHAPE(gemm_mma_norm_8, 8, 16, 1024, 0, 100)
+KILN_SHAPE(gemm_mma_norm_16, 16, 16, 512, 0, 100)
 
 KILN_INLINE void load_fragment(uint32_t *words, uint32_t shared) {
     kiln_sm80_ldmatrix_x4(words, shared);

@@ -95,9 +95,9 @@ typedef struct kiln_gemm_params {
  * Either factor may be rounded to the precision once before the activation. KILN_GEMM_SILU makes it SwiGLU (Shazeer,
  * arXiv 2002.05202).
  *
- * Such calls take one launch and no workspace for up to 8 rows of a, and gated ones without norm_weight for up to 16
- * where gemm has kernels for so many; f16 with norm_weight does not if matrix units do few rows. All others are refused
- * without a workspace: one launch normalises the rows first, and another gates the product if no kernel does both. */
+ * Such calls take one launch and no workspace for up to 8 rows of a, and for up to 16 where gemm has kernels for so
+ * many; f16 with norm_weight does not if matrix units do few rows. All others are refused without a workspace: one
+ * launch normalises the rows first, and another gates the product if no kernel does both. */
 KILN_OPERATOR_FUNCTION(gemm_f32, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_f16, kiln_gemm_params)
 KILN_OPERATOR_FUNCTION(gemm_bf16, kiln_gemm_params)
