@@ -9,8 +9,8 @@ TEST_SOURCES  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.c)))
 TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
 # What takes longest begins first, so that none of it is left at the end with one processor.
-LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/tests/operators/operators_rocm sim/tests/operators/operators_cuda deploy/races deploy/make cli/story \
-	sim/tests/operators/kernel_report unit/image_isa unit/contracts unit/images_check unit/runner)
+LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/tests/operators/operators_cuda sim/tests/operators/operators_rocm sim/tests/operators/kernel_report \
+	cli/numpy deploy/make unit/contracts sim/tests/operators/gpu_scripts deploy/races cli/story unit/image_isa unit/images_check unit/runner)
 room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard $(patsubst %,tests/%/*.c,$(if $(filter sim/%,$(1)),$(SIM_ROOMS),$(1)))))))
 
 define ROOM_RULE
