@@ -1,8 +1,8 @@
-/* quantize_fp8 and quantize_int8 on sm_90a, for aligned rows of 16-bit elements whose scales are computed, one for each
- * row or one for each 128 of its columns: a thread loads all its vectors before it looks at the first, keeps them until
- * their scale is known, and finds magnitudes two at a time. The includer defines KILN_QUANTIZE_EIGHT as for
- * quantize_gpu.h, and KILN_QUANTIZE_BOUNDED likewise for numbers of which no finite one is beyond the bound by more
- * than rounding. */
+/* quantize_fp8 and quantize_int8 on sm_90a, and on sm_100 and later, for aligned rows of 16-bit elements whose scales
+ * are computed, one for each row or one for each 128 of its columns: a thread loads all its vectors before it looks at
+ * the first, keeps them until their scale is known, and finds magnitudes two at a time. The includer defines
+ * KILN_QUANTIZE_EIGHT as for quantize_gpu.h, and KILN_QUANTIZE_BOUNDED likewise for numbers of which no finite one is
+ * beyond the bound by more than rounding. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_SM90A_H
 #define KILN_KERNELS_COMMON_QUANTIZE_SM90A_H
 
@@ -10,6 +10,11 @@
 #include "kernels/common/codes_sm90a.h"
 #include "kernels/common/pairs.h"
 #include "kernels/common/quantize_gpu.h"
+
+/* The vectors that a thread may have of a row: 4, or 2 where the includer says so for the size of its images. */
+#if !defined(KILN_QUANTIZE_HELD)
+#define KILN_QUANTIZE_HELD 4
+#endif
 
 /* The pair of the greatest magnitudes of a vector's elements of even and of odd number. */
 KILN_INLINE uint32_t kiln_vector_greatest(kiln_vector v) {
@@ -137,11 +142,11 @@ KILN_INLINE bool kiln_quantize_held(const kiln_quantize_args *args, uint32_t *ex
         kiln_quantize_groups<KILN_QUANTIZE_TIMES>(args);
         return true;
     }
-    if (args->shape.lanes_log2 != KILN_BLOCK_LOG2 || cols > 4 * KILN_BLOCK * KILN_VECTOR) return false;
+    if (args->shape.lanes_log2 != KILN_BLOCK_LOG2 || cols > KILN_QUANTIZE_HELD * KILN_BLOCK * KILN_VECTOR) return false;
     if (cols <= 2 * KILN_BLOCK * KILN_VECTOR)
         kiln_quantize_row<2>(args, exchange);
     else
-        kiln_quantize_row<4>(args, exchange);
+        kiln_quantize_row<KILN_QUANTIZE_HELD>(args, exchange);
     return true;
 }
 

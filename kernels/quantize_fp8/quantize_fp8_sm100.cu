@@ -1,0 +1,20 @@
+/* quantize_fp8 for sm_100 and later: quantize_fp8_gpu.c, and quantize_sm90a.h where that applies, of whose instructions
+ * they have all. Rows of more than 4096 columns are quantize_fp8_gpu.c's, for the size of the images. Not measured
+ * there. */
+#include "kernels/common/codes_sm90a.h"
+#include "kernels/common/tuned.h"
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
+
+#define KILN_QUANTIZE_HELD                   2
+#define KILN_QUANTIZE_EIGHT(values, bound)   kiln_e4m3_eight(values, bound)
+#define KILN_QUANTIZE_BOUNDED(values, bound) kiln_e4m3_eight(values, bound)
+#include "kernels/common/quantize_sm90a.h"
+
+KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
+    KILN_SHARED kiln_codes_exchange exchange;
+    if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums);
+}
+
+KILN_TUNED_PARTS(f16 bf16)

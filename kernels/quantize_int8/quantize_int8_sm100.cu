@@ -1,0 +1,21 @@
+/* quantize_int8 for sm_100 and later: quantize_int8_gpu.c, and quantize_sm90a.h where that applies, of whose
+ * instructions they have all. Not measured there. */
+#include "kernels/common/codes_sm90a.h"
+#include "kernels/common/tuned.h"
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
+
+KILN_INLINE kiln_eight_bytes bounded(float *values, float bound) {
+    return bound == 127.0f ? kiln_int8_eight_bounded(values) : kiln_int8_eight(values, bound);
+}
+#define KILN_QUANTIZE_EIGHT(values, bound)   kiln_int8_eight(values, bound)
+#define KILN_QUANTIZE_BOUNDED(values, bound) bounded(values, bound)
+#include "kernels/common/quantize_sm90a.h"
+
+KILN_ENTRY(quantize_int8, kiln_quantize_args) {
+    KILN_SHARED kiln_codes_exchange exchange;
+    if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums);
+}
+
+KILN_TUNED_PARTS(f16 bf16)
