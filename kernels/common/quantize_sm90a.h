@@ -11,9 +11,10 @@
 #include "kernels/common/pairs.h"
 #include "kernels/common/quantize_gpu.h"
 
-/* The vectors that a thread may have of a row: 4, or 2 where the includer says so for the size of its images. */
-#if !defined(KILN_QUANTIZE_HELD)
-#define KILN_QUANTIZE_HELD 4
+/* The vectors of a row that threads have at least: 2, or 4 where the includer says so for the size of its images, those
+ * beyond the row being zeros. */
+#if !defined(KILN_QUANTIZE_LEAST)
+#define KILN_QUANTIZE_LEAST 2
 #endif
 
 /* The pair of the greatest magnitudes of a vector's elements of even and of odd number. */
@@ -142,11 +143,11 @@ KILN_INLINE bool kiln_quantize_held(const kiln_quantize_args *args, uint32_t *ex
         kiln_quantize_groups<KILN_QUANTIZE_TIMES>(args);
         return true;
     }
-    if (args->shape.lanes_log2 != KILN_BLOCK_LOG2 || cols > KILN_QUANTIZE_HELD * KILN_BLOCK * KILN_VECTOR) return false;
-    if (cols <= 2 * KILN_BLOCK * KILN_VECTOR)
-        kiln_quantize_row<2>(args, exchange);
+    if (args->shape.lanes_log2 != KILN_BLOCK_LOG2 || cols > 4 * KILN_BLOCK * KILN_VECTOR) return false;
+    if (cols <= KILN_QUANTIZE_LEAST * KILN_BLOCK * KILN_VECTOR)
+        kiln_quantize_row<KILN_QUANTIZE_LEAST>(args, exchange);
     else
-        kiln_quantize_row<KILN_QUANTIZE_HELD>(args, exchange);
+        kiln_quantize_row<4>(args, exchange);
     return true;
 }
 

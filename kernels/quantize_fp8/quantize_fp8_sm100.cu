@@ -1,13 +1,13 @@
 /* quantize_fp8 for sm_100 and later: quantize_fp8_gpu.c, and quantize_sm90a.h where that applies, of whose instructions
- * they have all. Rows of more than 4096 columns are quantize_fp8_gpu.c's, for the size of the images. Not measured
- * there. */
+ * they have all. Rows of up to 4096 columns are processed as those of up to 8192, for the size of the images. Not
+ * measured there. */
 #include "kernels/common/codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
 
-#define KILN_QUANTIZE_HELD                   2
+#define KILN_QUANTIZE_LEAST                  4
 #define KILN_QUANTIZE_EIGHT(values, bound)   kiln_e4m3_eight(values, bound)
 #define KILN_QUANTIZE_BOUNDED(values, bound) kiln_e4m3_eight(values, bound)
 #include "kernels/common/quantize_sm90a.h"
