@@ -6,6 +6,7 @@
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mapped_args.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_rows_args.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_shared_args.h"
 #include "loader/tensor_map.h"
 #include <kiln/w4a16.h>
 
@@ -118,6 +119,7 @@ typedef struct plan {
     uint32_t threads;       /* of a block */
     uint32_t panels;        /* non-zero: scales and zeros pass through shared memory */
     uint32_t cluster;       /* blocks of a cluster, which do tiles beside each other; 0: none */
+    uint32_t tiles;         /* of a cluster's blocks, which share them: gemm_w4a16_mma_shared_16 */
     uint32_t shared_bytes;  /* dynamic shared memory */
     bool normed;            /* normalised rows of a go by way of the workspace */
     bool joined;            /* sums do */
@@ -203,6 +205,37 @@ static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
                   .normed = params->norm_weight && !fused};
 }
 
+/* The plan by gemm_w4a16_mma_shared_16, of as many clusters of two blocks as find room at once; no kernel where it has
+ * none for the call. A multiprocessor has registers for 14 warps: of one block, or where that takes more than one round
+ * and a half of k fits twice, of two. */
+static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
+    enum { STEP = KILN_W4A16_SHARED_STEP, WARPS = 14, SUMS = 16 * 32 * (int)sizeof(float), RESERVED = 1024 };
+    const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_w4a16_mma_shared_16];
+    const kiln_device_info *device = &module->device->info;
+    const uint64_t pairs = (uint64_t)device->multiprocessors / 2, tiles = tiles_of(weight_rows(params), 32);
+    const uint64_t steps = tiles_of(params->k, 2 * STEP), most = (uint64_t)device->max_shared_bytes;
+    const uint64_t row_bytes = steps * STEP * sizeof(uint16_t) + KILN_W4A16_SHARED_PADDING;
+    const uint64_t bytes = KILN_W4A16_SHARED_BARRIERS + (uint64_t)params->m * row_bytes;
+    if (kernel->info.absent || params->m <= 8 || params->m > 16 || params->k % STEP || params->zeros ||
+        params->pre_scale || !pairs || (params->group && params->group % STEP) || bytes > most)
+        return (plan){.threads = 0};
+    const bool twice = tiles > pairs * WARPS && bytes <= (most + RESERVED) / 2 - RESERVED;
+    const uint64_t blocks = twice ? 2 : 1, warps = WARPS / blocks;
+    const uint64_t rounds = tiles_of((int64_t)tiles, (uint32_t)(pairs * blocks * warps));
+    const uint64_t each = tiles_of((int64_t)tiles, (uint32_t)(pairs * blocks * rounds));
+    const uint64_t parts_most = warps / each, parts = steps < parts_most ? steps : parts_most;
+    const uint64_t sums_bytes = KILN_W4A16_SHARED_BARRIERS + each * parts * SUMS;
+    kiln__plan_take(kernel, "is for so few rows");
+    return (plan){.kernel = KERNEL_gemm_w4a16_mma_shared_16,
+                  .cols = 32,
+                  .splits = 1,
+                  .split = (uint32_t)(steps * STEP),
+                  .tiles = (uint32_t)each,
+                  .threads = (uint32_t)(each * parts) * KILN_SUBGROUP,
+                  .shared_bytes = (uint32_t)(bytes > sums_bytes ? bytes : sums_bytes),
+                  .normed = params->norm_weight != NULL};
+}
+
 /* The kernels of tiles for weights in sm80_v1: an image has those of wgmma or those of mma.sync. */
 static const struct {
     unsigned kernel;
@@ -227,6 +260,10 @@ static bool has_tile(const kiln_gemm_w4a16_params *params, const kiln_module *mo
 static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
     const uint32_t multiprocessors = (uint32_t)module->device->info.multiprocessors;
     plan best = {.cost = 0};
+    if (params->tile == KILN_W4A16_TILE_AUTO) {
+        const plan shared = shared_rows_plan_of(params, module);
+        if (shared.threads) return shared;
+    }
     for (unsigned i = KERNEL_gemm_w4a16_mma_rows_8; i <= KERNEL_gemm_w4a16_mma_rows_16; i++) {
         const int64_t rows = module->kernels[i].info.tile[0];
         if (params->tile == KILN_W4A16_TILE_AUTO && params->m <= rows) return few_rows_plan_of(params, module, i);
@@ -348,6 +385,19 @@ static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, c
     return kiln__operator_launch(stream, kernel, config, &rows, sizeof rows);
 }
 
+/* Launches clusters of two blocks that share k, which need no workspace for it. */
+static kiln_status launch_shared_rows(kiln_stream *stream, const kiln_kernel *kernel, const kiln_gemm_w4a16_args *args,
+                                      const plan *way) {
+    const uint64_t rows = (uint64_t)(args->paired ? 2 * args->n : args->n);
+    const uint64_t tiles = (rows + way->cols - 1) / way->cols;
+    const kiln_launch_config config = {.grid = {(uint32_t)((tiles + way->tiles - 1) / way->tiles) * 2, 1, 1},
+                                       .block = {way->threads, 1, 1},
+                                       .dynamic_shared_bytes = way->shared_bytes};
+    const kiln_gemm_w4a16_shared_args shared = {
+        .plain = *args, .tiles = way->tiles, .early = kiln__operator_overlaps(stream, kernel)};
+    return kiln__operator_launch(stream, kernel, &config, &shared, sizeof shared);
+}
+
 /* Writes the normalised rows of a to `normed`, which takes their place. */
 static kiln_status launch_norm(kiln_stream *stream, const kiln_kernel *kernels, kiln_gemm_w4a16_args *args,
                                void *normed, unsigned size_log2, const char *name) {
@@ -387,6 +437,8 @@ static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, 
     }
     if (mapped) {
         KILN__TRY(launch_mapped(stream, kernel, args, way, name));
+    } else if (way->tiles) {
+        KILN__TRY(launch_shared_rows(stream, kernel, args, way));
     } else {
         KILN__TRY(kiln__grid(name, tiles_of(rows, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
         config.block[0] = way->threads;

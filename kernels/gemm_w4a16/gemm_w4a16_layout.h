@@ -15,7 +15,13 @@ enum {
     KILN_W4A16_STAGES = 4, /* of k in shared memory: gemm_w4a16_mma_64 and _128 */
     KILN_W4A16_PANEL_GROUPS = 128,
     KILN_W4A16_PANEL_BYTES = 17408, /* of scales and zeros there: gemm_w4a16_mma_rows_8 and _16 */
-    KILN_W4A16_NORM_DEPTH = 16384   /* the longest rows that are normalised as they are multiplied */
+    KILN_W4A16_NORM_DEPTH = 16384,  /* the longest rows that are normalised as they are multiplied */
+    /* gemm_w4a16_mma_shared_16: the rows of a in shared memory have PADDING bytes between them, are copied SLAB
+     * elements of each at a time, and have their barriers, of 8 bytes, before them. */
+    KILN_W4A16_SHARED_STEP = 128,
+    KILN_W4A16_SHARED_SLAB = 512,
+    KILN_W4A16_SHARED_PADDING = 64,
+    KILN_W4A16_SHARED_BARRIERS = 256
 };
 
 #endif

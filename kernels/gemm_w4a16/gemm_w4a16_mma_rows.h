@@ -121,26 +121,28 @@ KILN_INLINE uint32_t columns_log2(const kiln_gemm_w4a16_args &args) {
     return args.paired ? 4 : 5;
 }
 
-/* Which row of weights is a block's row number `row`: 16 of two that are paired are n apart. */
-KILN_INLINE uint64_t weight_row(const kiln_gemm_w4a16_args &args, uint32_t row) {
+/* Which row of weights is row number `row` of the 32 that are `tile`, as a block's: 16 of two that are paired are n
+ * apart. */
+KILN_INLINE uint64_t weight_row(const kiln_gemm_w4a16_args &args, uint32_t tile, uint32_t row) {
     const uint64_t beyond = args.paired && row >= KILN_W4A16_TILE_ROWS ? (uint64_t)args.n - KILN_W4A16_TILE_ROWS : 0;
-    return ((uint64_t)kiln_tile() << columns_log2(args)) + row + beyond;
+    return ((uint64_t)tile << columns_log2(args)) + row + beyond;
 }
 
-/* Whether a block has 32 rows of weights; else it has 16. */
-KILN_INLINE bool has_both(const kiln_gemm_w4a16_args &args) {
-    return args.paired || weight_row(args, KILN_W4A16_TILE_ROWS) < (uint64_t)args.n;
+/* Whether there are 32 of them; else there are 16. */
+KILN_INLINE bool has_both(const kiln_gemm_w4a16_args &args, uint32_t tile) {
+    return args.paired || weight_row(args, tile, KILN_W4A16_TILE_ROWS) < (uint64_t)args.n;
 }
 
-template <uint32_t TILES> KILN_INLINE row_sources<TILES> row_sources_of(const kiln_gemm_w4a16_args &args) {
+template <uint32_t TILES>
+KILN_INLINE row_sources<TILES> row_sources_of(const kiln_gemm_w4a16_args &args, uint32_t tile, uint32_t k) {
     const uint32_t lane = kiln_thread() % 32;
-    const uint64_t block = weight_row(args, 0) / KILN_W4A16_TILE_ROWS;
+    const uint64_t block = weight_row(args, tile, 0) / KILN_W4A16_TILE_ROWS;
     const uint64_t apart = args.paired ? (uint64_t)args.n / KILN_W4A16_TILE_ROWS : 1;
     const uint64_t block_bytes = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES;
-    const bool both = has_both(args);
-    const uint32_t row = lane / 4 + lane % (both ? 4 : 2) * 8; /* of the block's */
+    const bool both = has_both(args, tile);
+    const uint32_t row = lane / 4 + lane % (both ? 4 : 2) * 8; /* of the 32 */
     row_sources<TILES> from;
-    from.k = kiln_thread() / 32 * STEP;
+    from.k = k;
     from.a = (const kiln_element *)args.a + lane / 4 * (uint64_t)args.a_stride + from.k + lane % 4 * KILN_VECTOR;
     KILN_UNROLL
     for (uint32_t i = 0; i < TILES; i++)
@@ -148,7 +150,7 @@ template <uint32_t TILES> KILN_INLINE row_sources<TILES> row_sources_of(const ki
     from.weights = args.weights + block * block_bytes +
                    from.k / KILN_W4A16_TILE_DEPTH * (uint64_t)KILN_W4A16_TILE_BYTES + lane * 16;
     from.next = both ? apart * block_bytes : 0;
-    from.group = weight_row(args, row) * (uint64_t)args.scale_row_step;
+    from.group = weight_row(args, tile, row) * (uint64_t)args.scale_row_step;
     return from;
 }
 
@@ -158,16 +160,16 @@ template <uint32_t TILES> KILN_INLINE void advance(row_sources<TILES> *from, uin
     from->a += k;
 }
 
-/* Refills the registers of a step's groups, and of its tile t. From the end on, and of rows that a does not have, they
- * stay as they are: nothing is added then, and a row's products are apart from the others'. */
+/* Refills the registers of a step's groups, and of its tile t. From the `end` of k on, and of rows that a does not
+ * have, they stay as they are: nothing is added then, and a row's products are apart from the others'. */
 template <uint32_t TILES, uint32_t GROUPS>
 KILN_INLINE void refill_groups(const kiln_gemm_w4a16_args &args, row_group *to, const row_sources<TILES> &from,
-                               bool zeros) {
+                               bool zeros, uint32_t end) {
     KILN_UNROLL
     for (uint32_t g = 0; g < GROUPS; g++) {
         const uint32_t k = from.k + g * (STEP / GROUPS);
         const uint64_t at = from.group + (uint64_t)(k >> args.group_log2) * (uint32_t)args.scale_group_step;
-        const bool there = k < (uint32_t)args.k;
+        const bool there = k < end;
         kiln_sm80_refill_u16(&to[g].scale, (const kiln_element *)args.scales + at, there);
         if (zeros) kiln_sm80_refill_u16(&to[g].zero, (const kiln_element *)args.zeros + at, there && args.zeros);
     }
@@ -175,8 +177,8 @@ KILN_INLINE void refill_groups(const kiln_gemm_w4a16_args &args, row_group *to, 
 
 template <uint32_t TILES>
 KILN_INLINE void refill_weights(const kiln_gemm_w4a16_args &args, row_tile<TILES> *to, const row_sources<TILES> &from,
-                                uint32_t t) {
-    const bool there = from.k + t * KILN_W4A16_TILE_DEPTH < (uint32_t)args.k;
+                                uint32_t t, uint32_t end) {
+    const bool there = from.k + t * KILN_W4A16_TILE_DEPTH < end;
     KILN_UNROLL
     for (uint32_t b = 0; b < BLOCKS; b++) {
         const uint8_t *first = from.weights + b * from.next + t * KILN_W4A16_TILE_BYTES;
@@ -337,11 +339,11 @@ KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[T
             products = row_products<TILES>();
         }
         if (next % TILE_CHUNKS) continue;
-        refill_weights(args, &tiles[t], from, t);
+        refill_weights(args, &tiles[t], from, t, (uint32_t)args.k);
         refill_a(args, &a[t], from, t, nearer);
         __syncwarp(); /* keeps assemblers from moving the loads behind the next products */
     }
-    refill_groups<TILES, traits::GROUPS>(args, groups, from, KIND != PLAIN);
+    refill_groups<TILES, traits::GROUPS>(args, groups, from, KIND != PLAIN, (uint32_t)args.k);
 }
 
 /* Scales and zeros of a block's rows of weights for PANEL_GROUPS groups, in shared memory. A row's bytes are a multiple
@@ -358,11 +360,11 @@ static_assert(sizeof(panel) == KILN_W4A16_PANEL_BYTES, "the host side allocates 
 /* Copies a panel from a group on, as far as there are groups. A row of weights that is not there has the scales of the
  * one 16 above it. */
 KILN_INLINE void fetch_panel(const kiln_gemm_w4a16_args &args, panel *to, uint32_t group) {
-    const uint32_t rows = has_both(args) ? COLS : KILN_W4A16_TILE_ROWS;
+    const uint32_t rows = has_both(args, kiln_tile()) ? COLS : KILN_W4A16_TILE_ROWS;
     const uint32_t vector = kiln_thread() % PANEL_VECTORS * KILN_VECTOR;
     KILN_LOOP
     for (uint32_t row = kiln_thread() / PANEL_VECTORS; row < COLS; row += blockDim.x / PANEL_VECTORS) {
-        const uint64_t at = weight_row(args, row % rows) * (uint64_t)args.scale_row_step + group + vector;
+        const uint64_t at = weight_row(args, kiln_tile(), row % rows) * (uint64_t)args.scale_row_step + group + vector;
         if (group + vector >= (uint64_t)args.scale_row_step) break;
         kiln_sm80_cp_async(kiln_sm80_shared(to->scales[row].words + vector / 2), (const kiln_element *)args.scales + at,
                            16);
@@ -427,7 +429,7 @@ KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*s
             if (ends) add_panel_products<TILES>(sums, &products.totals, false, zeros, word, half);
         }
         if ((c + 1) % TILE_CHUNKS) continue;
-        refill_weights(args, &tiles[t], from, t);
+        refill_weights(args, &tiles[t], from, t, (uint32_t)args.k);
         refill_a(args, &a[t], from, t, nearer);
         __syncwarp(); /* as in multiply_step */
     }
@@ -439,7 +441,7 @@ template <uint32_t TILES, bool SMALL, bool NORM>
 KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_norm<TILES, NORM> *norm,
                                  panel *panels) {
     enum : uint32_t { STEPS = 2, A_STEPS = NORM ? 1 : STEPS };
-    row_sources<TILES> from = row_sources_of<TILES>(args);
+    row_sources<TILES> from = row_sources_of<TILES>(args, kiln_tile(), kiln_thread() / 32 * STEP);
     const uint32_t step = blockDim.x / 32 * STEP, depth = PANEL_GROUPS << args.group_log2, end = (uint32_t)args.k;
     row_tile<TILES> tiles[STEPS][STEP_TILES] = {};
     fetch_factors(args, *norm);
@@ -448,7 +450,7 @@ KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)
     for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
         KILN_UNROLL
         for (uint32_t t = 0; t < STEP_TILES; t++) {
-            refill_weights(args, &tiles[s][t], from, t);
+            refill_weights(args, &tiles[s][t], from, t, (uint32_t)args.k);
             if (s < A_STEPS) refill_a(args, &tiles[s][t], from, t, 0);
         }
     }
@@ -477,7 +479,7 @@ template <uint32_t TILES, row_kind KIND, bool NORM>
 KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], row_norm<TILES, NORM> *norm) {
     enum : uint32_t { STEPS = row_traits<TILES, KIND>::STEPS, GROUPS = row_traits<TILES, KIND>::GROUPS };
     enum : uint32_t { A_STEPS = NORM ? 1 : STEPS }; /* a kernel that normalises rows has no registers for more of a */
-    row_sources<TILES> from = row_sources_of<TILES>(args);
+    row_sources<TILES> from = row_sources_of<TILES>(args, kiln_tile(), kiln_thread() / 32 * STEP);
     const uint32_t step = blockDim.x / 32 * STEP, end = (uint32_t)args.k + STEPS * step;
     row_tile<TILES> tiles[STEPS][STEP_TILES] = {};
     row_group groups[STEPS][GROUPS] = {};
@@ -485,10 +487,10 @@ KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[T
     for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
         KILN_UNROLL
         for (uint32_t t = 0; t < STEP_TILES; t++) {
-            refill_weights(args, &tiles[s][t], from, t);
+            refill_weights(args, &tiles[s][t], from, t, (uint32_t)args.k);
             if (s < A_STEPS) refill_a(args, &tiles[s][t], from, t, 0);
         }
-        refill_groups<TILES, GROUPS>(args, groups[s], from, KIND != PLAIN);
+        refill_groups<TILES, GROUPS>(args, groups[s], from, KIND != PLAIN, (uint32_t)args.k);
     }
     if (NORM) {
         fetch_factors(args, *norm);
@@ -504,6 +506,17 @@ KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[T
             multiply_step<TILES, KIND>(args, sums, norm, tiles[s], tiles[s % A_STEPS], groups[s], from,
                                        from.k - STEPS * step, (STEPS - A_STEPS) * step);
         }
+    }
+}
+
+/* Writes a warp's sums to where the block adds them up. */
+template <uint32_t TILES> KILN_INLINE void give_sums(const float (*sums)[TILES][4], warp_sums<TILES> *to) {
+    const uint32_t lane = kiln_thread() % 32;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < BLOCKS * TILES * 2; i++) {
+        const float *sum = sums[i / 2 / TILES][i / 2 % TILES] + i % 2 * 2;
+        const uint32_t col = i / 2 / TILES * KILN_W4A16_TILE_ROWS + i % 2 * 8 + lane / 4;
+        *(float2 *)(to->of[i / 2 % TILES][col] + place_of_row(col, lane % 4 * 2)) = make_float2(sum[0], sum[1]);
     }
 }
 
@@ -546,7 +559,7 @@ template <uint32_t TILES, bool NORM> KILN_INLINE void gemm_w4a16_mma_rows(const 
     extern __shared__ __align__(16) uint8_t dynamic[];
     uint8_t *of_warps = dynamic + (NORM ? (uint32_t)args.k * (uint32_t)sizeof(kiln_element) : 0);
     warp_sums<TILES> *shared = (warp_sums<TILES> *)of_warps;
-    const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32;
+    const uint32_t warp = kiln_thread() / 32;
     float sums[BLOCKS][TILES][4] = {};
     row_norm<TILES, NORM> norm = {};
     if constexpr (NORM) norm.factors = kiln_sm80_shared(dynamic);
@@ -564,13 +577,7 @@ template <uint32_t TILES, bool NORM> KILN_INLINE void gemm_w4a16_mma_rows(const 
     else
         multiply_rows<TILES, WHOLE>(args, sums, &norm);
 
-    KILN_UNROLL
-    for (uint32_t i = 0; i < BLOCKS * TILES * 2; i++) {
-        const float *sum = sums[i / 2 / TILES][i / 2 % TILES] + i % 2 * 2;
-        const uint32_t col = i / 2 / TILES * KILN_W4A16_TILE_ROWS + i % 2 * 8 + lane / 4;
-        float *to = shared[warp].of[i / 2 % TILES][col] + place_of_row(col, lane % 4 * 2);
-        *(float2 *)to = make_float2(sum[0], sum[1]);
-    }
+    give_sums(sums, shared + warp);
     give_squares(norm, shared);
     kiln_barrier();
     const uint32_t cols_log2 = columns_log2(args);

@@ -9,6 +9,7 @@
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_rows_args.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_shared_args.h"
 
 /* The first two steps of a block's weights, a line of 128 bytes each lane, and of its scales and zeros what is copied
  * first, those of up to 128 groups of each row. */
@@ -31,7 +32,22 @@ KILN_SM90A void kiln_sm90a_early(const kiln_gemm_w4a16_rows_args &all) {
         kiln_sm80_prefetch((const kiln_element *)groups + group_row * (uint64_t)args.scale_row_step + group);
 }
 
+/* Of each warp's tile the first two steps of weights. */
+KILN_SM90A void kiln_sm90a_early(const kiln_gemm_w4a16_shared_args &all) {
+    enum : uint32_t { ROWS = KILN_W4A16_TILE_ROWS, STEP_BYTES = 2 * KILN_W4A16_TILE_BYTES, LINE = 128 };
+    const kiln_gemm_w4a16_args &args = all.plain;
+    const uint32_t lane = kiln_thread() % 32, warp = kiln_thread() / 32, parts = blockDim.x / 32 / all.tiles;
+    const uint64_t row_bytes = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES; /* of 16 rows */
+    const uint64_t cols = args.paired ? ROWS : 2 * ROWS, apart = args.paired ? (uint64_t)args.n : ROWS;
+    const uint64_t row = (kiln_tile() / 2 * (uint64_t)all.tiles + warp % all.tiles) * cols + lane / 16 * apart;
+    const uint64_t first = kiln_tile() % 2 * (uint64_t)args.split / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES;
+    const uint64_t at = first + (warp / all.tiles + lane / 8 % 2 * parts) * (uint64_t)STEP_BYTES + lane % 8 * LINE;
+    if (all.early && row < (uint64_t)args.n << !!args.paired && at < row_bytes)
+        kiln_sm80_prefetch(args.weights + row / ROWS * row_bytes + at);
+}
+
 #include "kernels/gemm_w4a16/gemm_w4a16_mma_rows.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_mma_shared.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_wgmma.h"
 
 KILN_TUNED_PARTS(f16 bf16)
@@ -54,6 +70,8 @@ KILN_STAGES(gemm_w4a16_wgmma_32, 16)
 KILN_TENSOR_MAPS(gemm_w4a16_wgmma_32, 240, 64x32x1, 128x16x1)
 KILN_SHAPE(gemm_w4a16_mma_rows_8, 8, 32, 32768, 17408, 100)
 KILN_SHAPE(gemm_w4a16_mma_rows_16, 16, 32, 32768, 17408, 100)
+KILN_SHAPE(gemm_w4a16_mma_shared_16, 16, 32, 512, 16384, 100)
+KILN_CLUSTER(gemm_w4a16_mma_shared_16, 2)
 KILN_SHAPE(gemm_w4a16_mma_norm_8, 8, 32, 8192, 17408, 100)
 KILN_PROGRAMMATIC(gemm_w4a16_wgmma_256)
 KILN_PROGRAMMATIC(gemm_w4a16_wgmma_128)
@@ -63,6 +81,7 @@ KILN_PROGRAMMATIC(gemm_w4a16_wgmma_32)
 KILN_PROGRAMMATIC(gemm_w4a16_mma_rows_8)
 KILN_PROGRAMMATIC(gemm_w4a16_mma_rows_16)
 KILN_PROGRAMMATIC(gemm_w4a16_mma_norm_8)
+KILN_PROGRAMMATIC(gemm_w4a16_mma_shared_16)
 KILN_PROGRAMMATIC(gemm_w4a16_tiles)
 KILN_PROGRAMMATIC(gemm_w4a16_rows)
 KILN_PROGRAMMATIC(gemm_w4a16_join)

@@ -384,7 +384,8 @@ static void test_packed_rows_of_vectors(kiln_stream *stream) {
     }
 }
 
-/* Repacked weights of few rows for more blocks than there are multiprocessors, which have fewer warps then. */
+/* Repacked weights of few rows for more blocks than there are multiprocessors, which have fewer warps then; and for
+ * more columns than the warps of all, 14 a multiprocessor, do at once in clusters of two blocks. */
 static void test_packed_rows_of_many_blocks(kiln_stream *stream) {
     kiln_device_info info = {0};
     harness_ok(kiln_device_get_info(stream->device, &info));
@@ -396,6 +397,10 @@ static void test_packed_rows_of_many_blocks(kiln_stream *stream) {
             s.zeros = i / 2 == 0;
             run(stream, p, s);
         }
+        shape s = {.m = 11, .n = 14 * 32 * (info.multiprocessors / 2) + 48, .k = 640, .group = 128};
+        s.layout = KILN_W4A16_SM80_V1;
+        s.bias = true;
+        run(stream, p, s);
     }
 }
 

@@ -1,0 +1,182 @@
+/* gemm_w4a16 of 9 to 16 rows by mma.sync, for sm_90a, f16 and bf16, of weights in the layout sm80_v1 with groups that
+ * whole steps of 128 of k are of, without zeros and pre_scale: gemm_w4a16_mma_shared_16. Weights, factors and products
+ * are those of gemm_w4a16_mma_rows.h, which does the other calls; here rows of a are in shared memory, and a block does
+ * as many columns as a multiprocessor has to.
+ *
+ * What bounds gemm_w4a16_mma_rows_16 is a: each 32 columns read it again from L2, four bytes of a for two of weights.
+ * 28672 x 8192 is 121 MB of weights and scales and 235 MB of a, and took 59.3 us on an H100 (driver 580.159.04,
+ * 2026-11-26), 8192 x 8192 35 and 67 MB and 19.5 us; 8 rows, half as much of a, took 47.2 and 15.5.
+ *
+ * A cluster of two blocks does up to 14 tiles of 32 columns, as of 28672 columns on 132 multiprocessors; each block has
+ * half of k, and of a's rows just that: up to 7168 of k of 16 rows. They are asked for at the start, in copies of 512
+ * of k, each with a barrier of its own in shared memory that completes once: nothing there is overwritten, and so no
+ * warp waits for another. A warp has one tile, whose weights go straight into registers, two steps ahead, 4
+ * KiB a warp; where a cluster has few tiles, several warps share a tile's half of k. The blocks read each other's sums
+ * at the end, a row of 8 each. So 28672 x 8192 reads 17 MB of a, twice that of what is copied at least, and 4096 x
+ * 14336, whose 128 tiles are two a cluster, 29 MB instead of 59.
+ *
+ * Floor: one read of the weights. Not measured. */
+#ifndef KILN_KERNELS_GEMM_W4A16_MMA_SHARED_H
+#define KILN_KERNELS_GEMM_W4A16_MMA_SHARED_H
+
+#include "kernels/arch/sm90a_bulk.h"
+#include "kernels/arch/sm90a_shared.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_mma_rows.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_shared_args.h"
+
+enum : uint32_t {
+    SHARED_TILES = 2, /* of 8 rows of a */
+    SHARED_STEPS = 2, /* of weights, ahead */
+    SLAB = KILN_W4A16_SHARED_SLAB
+};
+static_assert((uint32_t)KILN_W4A16_SHARED_STEP == STEP, "the host side divides k into steps");
+static_assert(SLAB % STEP == 0, "a step is of one slab");
+
+/* Rows of a in shared memory: of k from `first` to `end`. */
+struct shared_rows {
+    uint32_t barriers, rows; /* addresses in shared memory */
+    uint32_t first, end, row_bytes;
+};
+
+KILN_INLINE shared_rows shared_rows_of(const kiln_gemm_w4a16_args &args, const uint8_t *dynamic) {
+    shared_rows a;
+    a.barriers = kiln_sm90a_shared(dynamic);
+    a.rows = a.barriers + KILN_W4A16_SHARED_BARRIERS;
+    a.first = kiln_sm90a_cluster_rank() * args.split;
+    a.end = a.first + args.split < (uint32_t)args.k ? a.first + args.split : (uint32_t)args.k;
+    a.row_bytes = args.split * (uint32_t)sizeof(kiln_element) + KILN_W4A16_SHARED_PADDING;
+    return a;
+}
+
+/* Copies all slabs, by one warp, a lane for each row. */
+KILN_INLINE void fetch_slabs(const kiln_gemm_w4a16_args &args, const shared_rows &a) {
+    const uint32_t lane = kiln_thread() % 32;
+    const kiln_element *row = (const kiln_element *)args.a + lane * (uint64_t)args.a_stride;
+    uint32_t barrier = a.barriers, to = a.rows + lane * a.row_bytes;
+    KILN_LOOP
+    for (uint32_t k = a.first; k < a.end; k += SLAB) {
+        const uint32_t left = a.end - k, bytes = (left < SLAB ? left : SLAB) * (uint32_t)sizeof(kiln_element);
+        if (lane == 0) kiln_sm90a_mbarrier_arrive_expect_tx(barrier, bytes * (uint32_t)args.m);
+        __syncwarp();
+        if (lane < (uint32_t)args.m) kiln_sm90a_copy_bytes(to, row + k, bytes, barrier);
+        barrier += 8;
+        to += SLAB * (uint32_t)sizeof(kiln_element);
+    }
+}
+
+/* A lane's vectors of a chunk of a: of its two rows, or of the last one for those that a does not have. */
+KILN_INLINE void read_rows(kiln_vector *to, const uint32_t *rows, uint32_t at) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < SHARED_TILES; i++)
+        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(to[i].words[0]), "=r"(to[i].words[1]), "=r"(to[i].words[2]), "=r"(to[i].words[3])
+                     : "r"(rows[i] + at * (uint32_t)sizeof(kiln_element)));
+}
+
+/* Adds to the sums the products of a tile's steps, every `parts`th from number `part` on. */
+KILN_INLINE void multiply_shared(const kiln_gemm_w4a16_args &args, float (*sums)[SHARED_TILES][4], const shared_rows &a,
+                                 row_sources<SHARED_TILES> from, row_tile<SHARED_TILES> (*tiles)[STEP_TILES],
+                                 row_group *groups, uint32_t step) {
+    const uint32_t lane = kiln_thread() % 32, end = a.end + SHARED_STEPS * step;
+    uint32_t rows[SHARED_TILES];
+    KILN_UNROLL
+    for (uint32_t i = 0; i < SHARED_TILES; i++) {
+        const uint32_t row = lane / 4 + 8 * i, last = (uint32_t)args.m - 1;
+        rows[i] = a.rows + (row < last ? row : last) * a.row_bytes +
+                  lane % 4 * (KILN_VECTOR * (uint32_t)sizeof(kiln_element));
+    }
+    KILN_LOOP
+    while (from.k < end) {
+        KILN_UNROLL
+        for (uint32_t s = 0; s < SHARED_STEPS; s++, advance(&from, step)) {
+            const uint32_t at = from.k - SHARED_STEPS * step - a.first; /* of the block's */
+            if (from.k >= end) return;
+            kiln_sm90a_mbarrier_wait(a.barriers + at / SLAB * 8, 0);
+            row_products<SHARED_TILES> products = {};
+            KILN_UNROLL
+            for (uint32_t t = 0; t < STEP_TILES; t++) {
+                KILN_UNROLL
+                for (uint32_t c = 0; c < TILE_CHUNKS; c++) {
+                    read_rows(tiles[s][t].a[c], rows, at + t * KILN_W4A16_TILE_DEPTH + c * CHUNK);
+                    multiply_chunk(&products, tiles[s][t], tiles[s][t], c);
+                }
+                refill_weights(args, &tiles[s][t], from, t, a.end);
+                __syncwarp(); /* keeps assemblers from moving the loads behind the next products */
+            }
+            add_products<SHARED_TILES>(sums, products.of, true, groups[s].scale);
+            refill_groups<SHARED_TILES, 1>(args, groups + s, from, false, a.end);
+        }
+    }
+}
+
+/* The sum of an element of a block's tile over the warps of both blocks that share it. */
+KILN_INLINE float cluster_sum(warp_sums<SHARED_TILES> *shared, uint32_t tiles, uint32_t tile, uint32_t row,
+                              uint32_t col) {
+    float sum = 0.0f;
+    KILN_UNROLL
+    for (uint32_t rank = 0; rank < 2; rank++) {
+        const float *from = &kiln_sm90a_shared_of(shared + tile, rank)->of[row / 8][col][place_of_row(col, row % 8)];
+        KILN_LOOP
+        for (uint32_t w = tile; w < blockDim.x / 32; w += tiles, from += tiles * sizeof *shared / sizeof *from)
+            sum += *from;
+    }
+    return sum;
+}
+
+KILN_INLINE void gemm_w4a16_mma_shared(const kiln_gemm_w4a16_shared_args &all) {
+    const kiln_gemm_w4a16_args &args = all.plain;
+    extern __shared__ __align__(16) uint8_t dynamic[];
+    const uint32_t warp = kiln_thread() / 32, rank = kiln_sm90a_cluster_rank();
+    const uint32_t first_tile = kiln_tile() / 2 * all.tiles, tile = first_tile + warp % all.tiles;
+    const uint32_t step = blockDim.x / 32 / all.tiles * STEP, cols_log2 = columns_log2(args);
+    const bool present = (uint64_t)tile << cols_log2 < (uint64_t)args.n;
+    const shared_rows a = shared_rows_of(args, dynamic);
+    row_sources<SHARED_TILES> from =
+        row_sources_of<SHARED_TILES>(args, present ? tile : first_tile, a.first + warp / all.tiles * STEP);
+    row_tile<SHARED_TILES> tiles[SHARED_STEPS][STEP_TILES] = {};
+    row_group groups[SHARED_STEPS] = {};
+    float sums[BLOCKS][SHARED_TILES][4] = {};
+    if (kiln_thread() < KILN_W4A16_SHARED_BARRIERS / 8) {
+        kiln_sm90a_mbarrier_init(a.barriers + 8 * kiln_thread(), 1);
+        kiln_sm90a_fence_mbarrier_init();
+    }
+    KILN_UNROLL
+    for (uint32_t s = 0; s < SHARED_STEPS; s++, advance(&from, step)) {
+        KILN_UNROLL
+        for (uint32_t t = 0; t < STEP_TILES; t++)
+            refill_weights(args, &tiles[s][t], from, t, present ? a.end : 0);
+        refill_groups<SHARED_TILES, 1>(args, groups + s, from, false, present ? a.end : 0);
+    }
+    kiln_barrier();
+    if (warp == 0) fetch_slabs(args, a);
+    if (present) multiply_shared(args, sums, a, from, tiles, groups, step);
+
+    warp_sums<SHARED_TILES> *shared = (warp_sums<SHARED_TILES> *)(dynamic + KILN_W4A16_SHARED_BARRIERS);
+    kiln_barrier(); /* a has been read */
+    give_sums(sums, shared + warp);
+    kiln_sm90a_cluster_sync();
+    const uint32_t cols = all.tiles << cols_log2;
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < 8 * cols; i += blockDim.x) {
+        const uint32_t row = rank * 8 + i / cols, place = i % cols, col = place & ((1u << cols_log2) - 1);
+        const uint64_t d_col = ((uint64_t)first_tile << cols_log2) + place;
+        if (row >= (uint64_t)args.m || d_col >= (uint64_t)args.n) continue;
+        const float sum = cluster_sum(shared, all.tiles, place >> cols_log2, row, col);
+        if (args.paired)
+            finish_pair(&args, sum, cluster_sum(shared, all.tiles, place >> cols_log2, row, col + KILN_W4A16_TILE_ROWS),
+                        row, d_col);
+        else
+            finish_element(&args, sum, row, d_col);
+    }
+    kiln_sm90a_cluster_sync(); /* no block ends while the other reads its sums */
+}
+
+#pragma push_macro("KILN_ENTRY_HEAD")
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __cluster_dims__(2, 1, 1) __launch_bounds__(14 * 32, 1) void
+KILN_ENTRY(gemm_w4a16_mma_shared_16, kiln_gemm_w4a16_shared_args) {
+    gemm_w4a16_mma_shared(args);
+}
+#pragma pop_macro("KILN_ENTRY_HEAD")
+
+#endif
