@@ -81,8 +81,9 @@ KILN_OUTLINED void rope_kv_store(const void *arguments, const kiln_cpu_span *spa
         const uint64_t token = (block / tiles << tokens_log2) + (work & ((1u << tokens_log2) - 1));
         if (token >= (uint64_t)args->tokens || first >= all) continue;
         const uint64_t position = args->positions ? kiln_index(args->positions, args->positions_64, token) : token;
-        const bool inside = args->source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args->table_rows;
-        const uint64_t row = inside ? position * (uint64_t)args->table_stride : 0;
+        const bool by_table = args->source != KILN_TURN_BY_FREQUENCY;
+        const bool inside = !by_table || position < (uint64_t)args->table_rows;
+        const uint64_t row = by_table && inside ? position * (uint64_t)args->table_stride : 0;
         const kiln_place place = {{position}, args->pairs, args->pairs};
         const kiln_heads of_token = {
             .y_head_stride = args->head_dim,
