@@ -17,8 +17,9 @@ KILN_OUTLINED void rope(const void *arguments, const kiln_cpu_span *span, kiln_c
         uint64_t token = (block / tiles << tokens_log2) + (work & ((1u << tokens_log2) - 1));
         if (token >= (uint64_t)args.tokens || first >= args.heads) continue;
         uint64_t position = args.positions ? kiln_index(args.positions, args.positions_64, token) : token;
-        bool inside = args.source == KILN_TURN_BY_FREQUENCY || position < (uint64_t)args.table_rows;
-        uint64_t row = inside ? position * (uint64_t)args.table_stride : 0;
+        bool by_table = args.source != KILN_TURN_BY_FREQUENCY;
+        bool inside = !by_table || position < (uint64_t)args.table_rows;
+        uint64_t row = by_table && inside ? position * (uint64_t)args.table_stride : 0;
         kiln_cpu_dtype of_table = args.source == KILN_TURN_BY_TABLE_F32 ? KILN_CPU_f32 : dtype;
         const kiln_heads heads = {
             .y = kiln_at_mut(args.y, token * (uint64_t)args.y_stride, dtype),
