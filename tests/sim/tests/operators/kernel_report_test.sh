@@ -14,15 +14,17 @@ rows() {
 }
 
 # Of a part that has a text for sm_89 or sm_100 as well, that for sm_80 is for drivers too old for it or for the cubins, and so
-# is that for sm_75 of one that has a cubin for it: no device here has one.
+# are that for sm_89 of one that has a text for sm_100 and that for sm_75 of one that has a cubin for it: no device here has one.
 manifests() {
-    local newer cubins
-    newer=$({ basename -a -s .sm_89.ptx embedded/*/*.sm_89.ptx && basename -a -s .sm_100.ptx embedded/*/*.sm_100.ptx; } | tr '\n' ' ')
+    local of_89 of_100 cubins
+    of_89=$(basename -a -s .sm_89.ptx embedded/*/*.sm_89.ptx | tr '\n' ' ')
+    of_100=$(basename -a -s .sm_100.ptx embedded/*/*.sm_100.ptx | tr '\n' ' ')
     cubins=$(basename -a -s .sm_75.cubin embedded/*/*.sm_75.cubin | tr '\n' ' ')
-    cat embedded/*/manifest | awk -v newer=" $newer" -v cubins=" $cubins" '
+    cat embedded/*/manifest | awk -v of_89=" $of_89" -v of_100=" $of_100" -v cubins=" $cubins" '
         / role=linked / {
             text = substr($1, 6)
-            if (sub(/\.sm_80\.ptx$/, "", text) && index(newer, " " text " ")) next
+            if (sub(/\.sm_80\.ptx$/, "", text) && index(of_89 of_100, " " text " ")) next
+            if (sub(/\.sm_89\.ptx$/, "", text) && index(of_100, " " text " ")) next
             if (sub(/\.sm_75\.ptx$/, "", text) && index(cubins, " " text " ")) next
             target = $2
             sub(/.*=/, "", target)
