@@ -110,6 +110,17 @@ KILN_INLINE uint32_t take_groups(const team_row *r) {
     return kiln_sample_key(greatest);
 }
 
+/* Groups of which a thread has the keys: its own, or one of its like in each block of the team. */
+KILN_INLINE uint32_t group_count(const team_row *r) {
+    return r->team > 1 ? r->team : r->groups;
+}
+
+/* The upper half of the key of a group's greatest element. */
+KILN_INLINE uint32_t group_key(const team_row *r, uint32_t group) {
+    return r->team > 1 ? r->meeting->greatest[group][kiln_thread()]
+                       : kiln_sample_key(r->shared->groups[group][kiln_thread()]) >> 16;
+}
+
 /* Whether so many groups, in the lower 16 bits, of such weight, in the upper ones, suffice. */
 KILN_INLINE bool is_enough(uint64_t sum, uint32_t wanted, uint64_t need) {
     return (uint32_t)(sum & 0xffff) >= wanted || (need && sum >> 16 >= need);
@@ -128,9 +139,8 @@ KILN_INLINE uint32_t group_bound(const team_row *r, uint32_t greatest, uint32_t 
     KILN_LOOP
     for (uint32_t shift = 0;;) {
         KILN_LOOP
-        for (uint32_t group = 0; group < (r->team > 1 ? r->team : r->groups); group++) {
-            uint32_t key = r->team > 1 ? r->meeting->greatest[group][kiln_thread()]
-                                       : kiln_sample_key(shared->groups[group][kiln_thread()]) >> 16;
+        for (uint32_t group = 0; group < group_count(r); group++) {
+            uint32_t key = group_key(r, group);
             uint32_t count = ((greatest >> 16) - key - base) >> shift;
             if (key && count < KILN_BLOCK) kiln_shared_add(&shared->counts[count], 1);
         }
@@ -344,6 +354,44 @@ KILN_INLINE uint32_t draw(const kiln_row *row, const pool *p, kiln_filters filte
     return *p->found;
 }
 
+#if defined(__HIP__)
+KILN_INLINE bool is_light(const kiln_row *row, exchange *shared, uint32_t count, uint64_t need) {
+    (void)row, (void)shared, (void)count, (void)need;
+    return false;
+}
+
+KILN_INLINE bool kiln_row_peaked(const kiln_row *row) {
+    (void)row;
+    return true;
+}
+#else
+/* Whether the candidates of the block weigh less than so much. */
+KILN_INLINE bool is_light(const kiln_row *row, exchange *shared, uint32_t count, uint64_t need) {
+    uint64_t sum = 0, all;
+    KILN_LOOP
+    for (uint32_t i = kiln_thread(); i < count; i += KILN_BLOCK)
+        sum += kiln_sample_units(row, kiln_order_value(kiln_rank_key(shared->ranks[i])));
+    sum_before(shared, sum, &all);
+    return all < need;
+}
+
+/* Groups' greatest elements that weigh w each, of sum s and with squares of sum q, are as if they were s^2 / q equal
+ * ones. If that is more than LIKELY_GROUPS, those so many weigh less than most of the row. */
+KILN_INLINE bool kiln_row_peaked(const kiln_row *row) {
+    const team_row *r = (const team_row *)(const void *)row;
+    uint64_t own = 0, all;
+    KILN_LOOP
+    for (uint32_t group = 0; group < group_count(r); group++) {
+        float value = kiln_order_value(group_key(r, group) << 16);
+        float weight = kiln_fast_exp2(kiln_fast_max(kiln_sample_exponent(row, value) * KILN_LOG2_E, -20.0f));
+        own += (uint32_t)(weight * 0x1p16f) + ((uint64_t)(uint32_t)(weight * weight * 0x1p16f) << 32);
+    }
+    sum_before(r->shared, own, &all);
+    float sum = (float)(uint32_t)all;
+    return sum * sum <= (float)(uint32_t)(all >> 32) * (0x1p16f * LIKELY_GROUPS);
+}
+#endif
+
 KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filters, uint64_t all,
                                   const uint64_t *bits) {
     const team_row *r = (const team_row *)(const void *)row;
@@ -351,9 +399,7 @@ KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filte
     uint64_t need = only_top_p ? (uint64_t)((float)(all >> 16) * filters->top_p) + 1 : 0;
     uint32_t wanted = only_top_p ? LIKELY_GROUPS : filters->top_k, bound = 0;
     if (wanted == 1) bound = kiln_order_key(row->max);
-    if (wanted > 1) {
-        bound = group_bound(r, kiln_order_key(row->max), wanted, need);
-    }
+    if (wanted > 1) bound = group_bound(r, kiln_order_key(row->max), wanted, need);
     bound = filters->least > bound ? filters->least : bound;
     if (bound == 0 && r->place.cols > RANKS) return KILN_NOWHERE;
     uint32_t count = gather_candidates(r, take_candidates(r, bound)), col = 0;
@@ -361,7 +407,10 @@ KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filte
     exchange *shared = r->shared;
     const pool p = {shared->ranks, shared->weights, shared->sums,  shared->kept,
                     shared->sum,   &shared->found,  kiln_thread(), KILN_BLOCK};
-    if (r->rank == 0) col = draw(row, &p, *filters, *bits, count, only_top_p ? all : 0);
+    const bool light =
+        r->rank == 0 && only_top_p && is_light(row, shared, count, kiln_sample_need(filters->top_p, all));
+    if (light) col = KILN_NOWHERE;
+    if (r->rank == 0 && !light) col = draw(row, &p, *filters, *bits, count, only_top_p ? all : 0);
     if (only_top_p && r->team > 1) col = (uint32_t)team_share(r, col)[0];
     return col;
 }

@@ -84,6 +84,8 @@ KILN_INLINE uint64_t kiln_sample_units(const kiln_row *row, float value) {
 /* The chosen column, if it is found among few elements; else KILN_NOWHERE. all is what all elements weigh, where only
  * top-p filters. */
 KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filters, uint64_t all, const uint64_t *bits);
+/* Whether few elements may well have most of the weight. */
+KILN_INLINE bool kiln_row_peaked(const kiln_row *row);
 #endif
 /* The measure of a whole choice. */
 KILN_INLINE uint64_t kiln_row_sum(const kiln_row *row, kiln_choice choice, kiln_measure measure);
@@ -180,7 +182,7 @@ KILN_INLINE uint32_t kiln_choose(const kiln_row *row, const kiln_filters *filter
     int step = TOP_K;
 #ifdef KILN_ROW_FEW
     bool only_top_p = !filters->top_k && !filters->least;
-    if (!only_top_p || filters->top_p != 0.0f) {
+    if (!only_top_p || (filters->top_p != 0.0f && kiln_row_peaked(row))) {
         uint64_t all = only_top_p ? kiln_row_sum(row, choice, KILN_WEIGHT) : 0;
         uint32_t col = kiln_row_few(row, filters, all, bits);
         if (col != KILN_NOWHERE) return col;

@@ -562,6 +562,16 @@ KILN_INLINE bool is_any(bool own) {
 #endif
 }
 
+/* Whether an element of any thread of a subgroup may be in a bin: where bins are of exponents, most are. AMD's compiler
+ * runs out of registers with a branch for each element. */
+KILN_INLINE bool is_worthwhile(bool own, row_bins bins) {
+#if defined(__CUDACC__)
+    return bins.shift == BY_EXPONENT || __any_sync(0xffffffffu, own);
+#else
+    return true;
+#endif
+}
+
 /* The bin of an element; BINS or more: none. */
 KILN_INLINE uint32_t bin_of(const row_measure *m, row_bins bins, float value, uint32_t col, bool present) {
     uint32_t bin = (bins.greatest - short_key(value)) >> bins.shift % BY_EXPONENT;
@@ -595,7 +605,7 @@ KILN_INLINE void bin_vector(exchange *shared, const row_measure *m, row_bins bin
         }
         KILN_UNROLL
         for (uint32_t i = 0; i < 4; i++)
-            bin_add(shared, places[i], weight_of(&m->row, values[i]));
+            if (is_worthwhile(places[i] < BINS, bins)) bin_add(shared, places[i], weight_of(&m->row, values[i]));
     }
 }
 
