@@ -1,4 +1,5 @@
 /* What runs: a module's PTX, or the PTX that its cubin was assembled from. */
+#include "tests/sim/core/sim_kept.h"
 #include "tests/sim/core/sim_mutants.h"
 #include "tests/sim/cuda/sim_cuda.h"
 #include "tests/sim/ptx/warp/ptx_warp.h"
@@ -41,6 +42,16 @@ static bool globals_new(sim_module *module) {
     return true;
 }
 
+static ptx_program *load(const char *text, size_t size, int32_t capability, char *log, size_t log_size) {
+    char target[16];
+    snprintf(target, sizeof target, "%d", capability);
+    ptx_program *program = sim_kept_take(text, size, target);
+    if (program) return program;
+    program = ptx_program_load(text, size, capability, log, log_size);
+    if (program) sim_kept_add(text, size, target, program);
+    return program;
+}
+
 kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, char *log, size_t log_size) {
     if (sim_setting_number("KILN_SIM_RECORD", 0)) return SIM_CUDA_SUCCESS;
     const char *text = image;
@@ -56,7 +67,7 @@ kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, cha
             return SIM_CUDA_NO_BINARY_FOR_GPU;
         }
     }
-    module->program = ptx_program_load(text, size, sim_cuda_capability(module->context->device), log, log_size);
+    module->program = load(text, size, sim_cuda_capability(module->context->device), log, log_size);
     if (!module->program) return SIM_CUDA_INVALID_PTX;
     sim_cuda_mutants_watch(module->program, text, size);
     if (globals_new(module)) return SIM_CUDA_SUCCESS;
@@ -64,8 +75,12 @@ kiln__cu_result sim_cuda_program_load(sim_module *module, const void *image, cha
     return SIM_CUDA_OUT_OF_MEMORY;
 }
 
+static void discard(void *program) {
+    ptx_program_free(program);
+}
+
 void sim_cuda_program_unload(sim_module *module) {
-    ptx_program_free(module->program);
+    if (module->program) sim_kept_release(module->program, discard);
     if (module->globals) sim_memory_delete(module_memory, module->globals);
     module->program = NULL;
     module->globals = NULL;

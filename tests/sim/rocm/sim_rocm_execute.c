@@ -1,10 +1,22 @@
 /* What a dispatch does: its kernel runs on the interpreter of AMD machine code, before the packet is done. */
 #include "tests/sim/amdgcn/decode/amd_llvm.h"
 #include "tests/sim/amdgcn/wave/amd_launch.h"
+#include "tests/sim/core/sim_kept.h"
 #include "tests/sim/rocm/sim_rocm.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+static amd_program *load(const sim_reader *reader, const char *processor, char *why, size_t why_size) {
+    amd_program *program = sim_kept_take(reader->bytes, reader->size, processor);
+    if (program) {
+        amd_program_renew(program, reader->bytes, reader->size);
+        return program;
+    }
+    program = amd_program_load(reader->bytes, reader->size, processor, why, why_size);
+    if (program) sim_kept_add(reader->bytes, reader->size, processor, program);
+    return program;
+}
 
 kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
     static bool told;
@@ -19,7 +31,7 @@ kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
     }
     if (!sim_rocm_target(executable->device, &target)) return SIM_HSA_ERROR_INVALID_AGENT;
     const sim_reader *reader = executable->reader;
-    executable->program = amd_program_load(reader->bytes, reader->size, target.processor, why, sizeof why);
+    executable->program = load(reader, target.processor, why, sizeof why);
     if (!executable->program) {
         sim_violation("code object for %s: %s", target.processor, why);
         return SIM_HSA_ERROR_INVALID_CODE_OBJECT;
@@ -30,10 +42,14 @@ kiln__hsa_status sim_rocm_program_load(sim_executable *executable) {
     return KILN__HSA_STATUS_SUCCESS;
 }
 
+static void discard(void *program) {
+    amd_program_free(program);
+}
+
 void sim_rocm_program_unload(sim_executable *executable) {
     if (!executable->program) return;
     sim_rocm_mutants_forget(executable->program);
-    amd_program_free(executable->program);
+    sim_kept_release(executable->program, discard);
 }
 
 /* Live memory that the device may access, the host's that is locked, and variables of other code objects. */

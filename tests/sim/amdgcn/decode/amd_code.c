@@ -80,6 +80,16 @@ static bool segment_add(amd_program *program, uint64_t offset, uint64_t size, bo
     return true;
 }
 
+/* The bytes of the segments, and zeros between them. */
+static void image_fill(const loader *l) {
+    amd_program *program = l->program;
+    Elf64_Phdr segment;
+    memset(program->image, 0, program->image_size);
+    for (unsigned i = 0; i < l->header.e_phnum; i++)
+        if (segment_read(l, i, &segment) && segment.p_type == PT_LOAD)
+            memcpy(program->image + segment.p_vaddr, l->bytes + segment.p_offset, segment.p_filesz);
+}
+
 static bool image_load(loader *l) {
     amd_program *program = l->program;
     Elf64_Phdr segment;
@@ -99,10 +109,9 @@ static bool image_load(loader *l) {
     program->image_size = (end + PAGE - 1) / PAGE * PAGE;
     program->image = aligned_alloc(PAGE, program->image_size);
     if (!program->image) return refuse(l, "out of memory");
-    memset(program->image, 0, program->image_size);
+    image_fill(l);
     for (unsigned i = 0; i < l->header.e_phnum; i++) {
         if (!segment_read(l, i, &segment) || segment.p_type != PT_LOAD) continue;
-        memcpy(program->image + segment.p_vaddr, l->bytes + segment.p_offset, segment.p_filesz);
         if (!segment_add(program, segment.p_vaddr, segment.p_memsz, !(segment.p_flags & PF_W)))
             return refuse(l, "more than %d segments", AMD_SEGMENTS);
     }
@@ -454,6 +463,14 @@ amd_program *amd_program_load(const void *bytes, size_t size, const char *proces
     if (load(&l)) return l.program;
     amd_program_free(l.program);
     return NULL;
+}
+
+void amd_program_renew(amd_program *program, const void *bytes, size_t size) {
+    loader l = {.bytes = bytes, .size = size, .program = program};
+    memcpy(&l.header, bytes, sizeof l.header);
+    image_fill(&l);
+    const dynamic from = dynamic_read(&l);
+    relocate(&l, &from);
 }
 
 /* The image is the code alone. */

@@ -204,6 +204,8 @@ amd_program *amd_program_load(const void *bytes, size_t size, const char *proces
 /* The same of bare machine code, of which kernel says what a descriptor would; its entry is the op where it begins. */
 amd_program *amd_program_of_code(const void *code, size_t size, const char *processor, const amd_kernel *kernel,
                                  char *why, size_t why_size);
+/* Makes the image as it was when these bytes, of which it is, were loaded. */
+void amd_program_renew(amd_program *program, const void *bytes, size_t size);
 void amd_program_free(amd_program *program);
 
 /* The program as a kernel's waves run it: itself or its twin. */

@@ -80,7 +80,10 @@ int ptx_take_one(ptx_decoder *decoder, const int *modifiers, int count) {
 }
 
 static void refuse_leftovers(ptx_decoder *decoder) {
-    for (int i = 0; i < PTX_MODIFIER_COUNT; i++)
+    uint64_t left = 0;
+    for (size_t i = 0; i < sizeof decoder->modifiers / sizeof *decoder->modifiers; i++)
+        left |= decoder->modifiers[i];
+    for (int i = 0; left && i < PTX_MODIFIER_COUNT; i++)
         if (ptx_take(decoder, i)) ptx_refuse(decoder, ".%s is not simulated here", modifier_names[i]);
 }
 
