@@ -205,19 +205,20 @@ static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
                   .normed = params->norm_weight && !fused};
 }
 
-/* The plan by gemm_w4a16_mma_shared_16, of as many clusters of two blocks as find room at once; no kernel where it has
- * none for the call. A multiprocessor has registers for 14 warps: of one block, or where that takes more than one round
- * and a half of k fits twice, of two. */
+/* The plan by gemm_w4a16_mma_shared_16 or _zeros_16, of as many clusters of two blocks as find room at once; no kernel
+ * where it has none for the call. A multiprocessor has registers for 14 warps: of one block, or where that takes more
+ * than one round and a half of k fits twice, of two. */
 static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
     enum { STEP = KILN_W4A16_SHARED_STEP, WARPS = 14, SUMS = 16 * 32 * (int)sizeof(float), RESERVED = 1024 };
-    const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_w4a16_mma_shared_16];
+    const unsigned taken = params->zeros ? KERNEL_gemm_w4a16_mma_shared_zeros_16 : KERNEL_gemm_w4a16_mma_shared_16;
+    const kiln_kernel *kernel = &module->kernels[taken];
     const kiln_device_info *device = &module->device->info;
     const uint64_t pairs = (uint64_t)device->multiprocessors / 2, tiles = tiles_of(weight_rows(params), 32);
     const uint64_t steps = tiles_of(params->k, 2 * STEP), most = (uint64_t)device->max_shared_bytes;
     const uint64_t row_bytes = steps * STEP * sizeof(uint16_t) + KILN_W4A16_SHARED_PADDING;
     const uint64_t bytes = KILN_W4A16_SHARED_BARRIERS + (uint64_t)params->m * row_bytes;
-    if (kernel->info.absent || params->m <= 8 || params->m > 16 || params->k % STEP || params->zeros ||
-        params->pre_scale || !pairs || (params->group && params->group % STEP) || bytes > most)
+    if (kernel->info.absent || params->m <= 8 || params->m > 16 || params->k % STEP || params->pre_scale || !pairs ||
+        (params->group && params->group % STEP) || bytes > most)
         return (plan){.threads = 0};
     const bool twice = tiles > pairs * WARPS && bytes <= (most + RESERVED) / 2 - RESERVED;
     const uint64_t blocks = twice ? 2 : 1, warps = WARPS / blocks;
@@ -226,7 +227,7 @@ static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln
     const uint64_t parts_most = warps / each, parts = steps < parts_most ? steps : parts_most;
     const uint64_t sums_bytes = KILN_W4A16_SHARED_BARRIERS + each * parts * SUMS;
     kiln__plan_take(kernel, "is for so few rows");
-    return (plan){.kernel = KERNEL_gemm_w4a16_mma_shared_16,
+    return (plan){.kernel = taken,
                   .cols = 32,
                   .splits = 1,
                   .split = (uint32_t)(steps * STEP),

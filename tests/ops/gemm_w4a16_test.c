@@ -384,8 +384,9 @@ static void test_packed_rows_of_vectors(kiln_stream *stream) {
     }
 }
 
-/* Repacked weights of few rows for more blocks than there are multiprocessors, which have fewer warps then; and for
- * more columns than the warps of all, 14 a multiprocessor, do at once in clusters of two blocks. */
+/* Repacked weights of few rows for more blocks than there are multiprocessors, which have fewer warps then; for more
+ * columns than the warps of all, 14 a multiprocessor, do at once in clusters of two blocks; and for as many that a warp
+ * has the zeros of one batch of steps and of a part of another. */
 static void test_packed_rows_of_many_blocks(kiln_stream *stream) {
     kiln_device_info info = {0};
     harness_ok(kiln_device_get_info(stream->device, &info));
@@ -400,6 +401,9 @@ static void test_packed_rows_of_many_blocks(kiln_stream *stream) {
         shape s = {.m = 11, .n = 14 * 32 * (info.multiprocessors / 2) + 48, .k = 640, .group = 128};
         s.layout = KILN_W4A16_SM80_V1;
         s.bias = true;
+        run(stream, p, s);
+        s = (shape){.m = 9, .n = 8 * 32 * (info.multiprocessors / 2) - 16, .k = 1408, .group = 128, .zeros = true};
+        s.layout = KILN_W4A16_SM80_V1;
         run(stream, p, s);
     }
 }

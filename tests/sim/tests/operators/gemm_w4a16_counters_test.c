@@ -15,23 +15,17 @@ static void *zeros(uint64_t size) {
     return memory;
 }
 
-/* Counts one product of zeros, f16; of small groups one with zeros to add. */
-static sim_counters product_of_groups(kiln_w4a16_layout layout, kiln_w4a16_tile tile, uint64_t m, uint64_t n,
-                                      uint64_t k, uint64_t group) {
+/* Counts one product of zeros, f16; `added`: with zeros to add to the weights. */
+static sim_launch launch_of(kiln_gemm_w4a16_params params, bool added) {
     static sim_launch launch;
-    void *a = zeros(m * k * ELEMENT), *weights = zeros(n * k / 2), *scales = zeros(n * (k / group) * ELEMENT);
-    void *d = zeros(m * n * ELEMENT);
-    const kiln_gemm_w4a16_params params = {.d = d,
-                                           .a = a,
-                                           .weights = weights,
-                                           .scales = scales,
-                                           .zeros = group < GROUP ? scales : NULL,
-                                           .m = (int64_t)m,
-                                           .n = (int64_t)n,
-                                           .k = (int64_t)k,
-                                           .group = (int64_t)group,
-                                           .weight_layout = (int32_t)layout,
-                                           .tile = (int32_t)tile};
+    const uint64_t m = (uint64_t)params.m, n = (uint64_t)params.n, k = (uint64_t)params.k;
+    void *a = zeros(m * k * ELEMENT), *weights = zeros(n * k / 2);
+    void *scales = zeros(n * (k / (uint64_t)params.group) * ELEMENT), *d = zeros(m * n * ELEMENT);
+    params.d = d;
+    params.a = a;
+    params.weights = weights;
+    params.scales = scales;
+    params.zeros = added ? scales : NULL;
     assert_ok(kiln_gemm_w4a16_f16(&stream, &params)); /* the first use loads */
     assert_ok(kiln_stream_sync(&stream));
     sim.reset();
@@ -44,7 +38,19 @@ static sim_counters product_of_groups(kiln_w4a16_layout layout, kiln_w4a16_tile 
     kiln_memory_free(device, weights);
     kiln_memory_free(device, scales);
     kiln_memory_free(device, d);
-    return launch.counters;
+    return launch;
+}
+
+/* Of small groups one with zeros to add. */
+static sim_counters product_of_groups(kiln_w4a16_layout layout, kiln_w4a16_tile tile, uint64_t m, uint64_t n,
+                                      uint64_t k, uint64_t group) {
+    const kiln_gemm_w4a16_params params = {.m = (int64_t)m,
+                                           .n = (int64_t)n,
+                                           .k = (int64_t)k,
+                                           .group = (int64_t)group,
+                                           .weight_layout = (int32_t)layout,
+                                           .tile = (int32_t)tile};
+    return launch_of(params, group < GROUP).counters;
 }
 
 static sim_counters product(kiln_w4a16_layout layout, kiln_w4a16_tile tile, uint64_t m, uint64_t n, uint64_t k) {
@@ -113,6 +119,31 @@ static void packed_rows_read_small_groups_once(void **state) {
     }
 }
 
+/* Where a cluster of two blocks shares a, each reads its half once for all tiles of columns, of which a warp has one;
+ * with zeros to add, too. No step of k adds to the conflicts. */
+static void packed_rows_read_a_once_for_a_cluster(void **state) {
+    (void)state;
+    enum { K = 256, TILES = 8, COLS = 32 };
+    static const char *const kernels[] = {"kiln_gemm_w4a16_mma_shared_16_f16",
+                                          "kiln_gemm_w4a16_mma_shared_zeros_16_f16"};
+    const uint64_t clusters = (uint64_t)info.multiprocessors / 2;
+    for (uint64_t i = 0; i < 2; i++) {
+        kiln_gemm_w4a16_params params = {.n = (int64_t)clusters * TILES * COLS, .k = K, .group = GROUP};
+        kiln_kernel_info told;
+        if (!find_kernel(kernels[i], &told)) continue;
+        params.weight_layout = KILN_W4A16_SM80_V1;
+        params.m = 9;
+        const sim_launch nine = launch_of(params, i != 0);
+        assert_string_equal(nine.kernel, kernels[i]);
+        assert_int_equal(nine.grid[0], 2 * clusters);
+        params.m = 16;
+        const sim_counters c = launch_of(params, i != 0).counters;
+        assert_int_equal(c.global_read_bytes - nine.counters.global_read_bytes, clusters * (16 - 9) * K * ELEMENT);
+        params.k = 2 * K;
+        assert_int_equal(launch_of(params, i != 0).counters.shared_conflicts, c.shared_conflicts);
+    }
+}
+
 /* Each tile of d reads its weights, and a cluster of tiles its rows of a; each of `lanes` lanes reads `scales` in
  * `scale_depth` of k. No stage of k adds to the conflicts. */
 static void tiles_read_each_factor_once(const char *kernel, kiln_w4a16_tile tile, uint64_t lanes, uint64_t scales,
@@ -142,9 +173,8 @@ static void packed_tiles_read_each_factor_once(void **state) {
 
 static int run_group(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_read_the_weights_once),
-        cmocka_unit_test(packed_rows_read_the_weights_once),
-        cmocka_unit_test(packed_rows_read_small_groups_once),
+        cmocka_unit_test(rows_read_the_weights_once),         cmocka_unit_test(packed_rows_read_the_weights_once),
+        cmocka_unit_test(packed_rows_read_small_groups_once), cmocka_unit_test(packed_rows_read_a_once_for_a_cluster),
         cmocka_unit_test(packed_tiles_read_each_factor_once),
     };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
