@@ -143,7 +143,8 @@ static int check_request(const bench_request *request, const kiln_operator *cons
 static int make_call(operator_call *call, const char *function, const bench_request *request) {
     int code = call_begin(call, "bench", function);
     for (size_t i = 0; i < request->set_count && code == CLI_OK; i++)
-        if (can_set(call->op, request->names[i])) code = call_set(call, request->names[i], request->values[i]);
+        if (can_set(call->op, request->names[i]))
+            code = call_set(call, "--set ", request->names[i], request->values[i]);
     for (size_t i = 0; i < request->without_count && code == CLI_OK; i++)
         if (can_leave_out(call->op, request->without[i])) code = call_leave_out(call, request->without[i]);
     if (code != CLI_OK) return code;

@@ -99,7 +99,7 @@ static call_field *take_field(operator_call *call, const char *option, const cha
     call_field *field = call_find(call, name);
     if (field && has_role(field->description, roles)) {
         if (!(roles == OUTPUTS ? field->wanted : field->given)) return field;
-        cli_error(CLI_USAGE, "%s: %s %s is given twice", function, option, name);
+        cli_error(CLI_USAGE, "%s: %s%s is given twice", function, option, name);
         return NULL;
     }
     char *names = cli_format("%s", "");
@@ -110,7 +110,7 @@ static call_field *take_field(operator_call *call, const char *option, const cha
         free(names);
         names = longer;
     }
-    cli_error(CLI_USAGE, "%s: %s %s: the name must be one of %s", function, option, name, names);
+    cli_error(CLI_USAGE, "%s: %s%s: the name must be one of %s", function, option, name, names);
     free(names);
     return NULL;
 }
@@ -162,7 +162,7 @@ int call_begin(operator_call *call, const char *command, const char *function) {
 }
 
 int call_bind(operator_call *call, const char *name, const npy_header *array, void *data) {
-    call_field *field = take_field(call, "--in", name, INPUTS);
+    call_field *field = take_field(call, "--in ", name, INPUTS);
     if (!field) return CLI_USAGE;
     choose_dtype(call, field->description, array);
     npy_dtype wanted = call_dtype(call, field->description);
@@ -184,7 +184,7 @@ int call_bind(operator_call *call, const char *name, const npy_header *array, vo
 }
 
 int call_want(operator_call *call, const char *name, const call_field **out_field) {
-    call_field *field = take_field(call, "--out", name, OUTPUTS);
+    call_field *field = take_field(call, "--out ", name, OUTPUTS);
     if (!field) return CLI_USAGE;
     field->wanted = true;
     if (field->description->role == KILN_FIELD_OUTPUT) field->given = true;
@@ -218,8 +218,8 @@ static bool read_real(const char *text, int64_t *out_value) {
     return end != text && !*end && isfinite(value);
 }
 
-int call_set(operator_call *call, const char *name, const char *value) {
-    call_field *field = take_field(call, "--set", name, SETTABLE);
+int call_set(operator_call *call, const char *option, const char *name, const char *value) {
+    call_field *field = take_field(call, option, name, SETTABLE);
     const char *function = call->function->name;
     if (!field) return CLI_USAGE;
     field->given = true;
@@ -227,22 +227,29 @@ int call_set(operator_call *call, const char *name, const char *value) {
     case KILN_FIELD_OPTION:
         field->value = find_choice(field->description->choices, value);
         if (field->value >= 0) return CLI_OK;
-        return cli_error(CLI_USAGE, "%s: --set %s=%s: must be one of %s", function, name, value,
+        return cli_error(CLI_USAGE, "%s: %s%s=%s: must be one of %s", function, option, name, value,
                          field->description->choices);
     case KILN_FIELD_INTEGER:
         if (read_integer(value, &field->value)) return CLI_OK;
-        return cli_error(CLI_USAGE, "%s: --set %s=%s: must be a number from -2^63 to 2^63 - 1", function, name, value);
+        return cli_error(CLI_USAGE, "%s: %s%s=%s: must be a number from -2^63 to 2^63 - 1", function, option, name,
+                         value);
     case KILN_FIELD_REAL:
         if (read_real(value, &field->value)) return CLI_OK;
-        return cli_error(CLI_USAGE, "%s: --set %s=%s: must be a finite number", function, name, value);
+        return cli_error(CLI_USAGE, "%s: %s%s=%s: must be a finite number", function, option, name, value);
     default:
         if (cli_number(value, INT64_MAX, &field->value)) return CLI_OK;
-        return cli_error(CLI_USAGE, "%s: --set %s=%s: must be a number from 0 to 2^63 - 1", function, name, value);
+        return cli_error(CLI_USAGE, "%s: %s%s=%s: must be a number from 0 to 2^63 - 1", function, option, name, value);
     }
 }
 
+bool call_give(operator_call *call, const char *name) {
+    call_field *field = call_find(call, name);
+    if (!field || !call_is_tensor(field->description) || !field->description->optional) return false;
+    return field->given = true;
+}
+
 int call_leave_out(operator_call *call, const char *name) {
-    call_field *field = take_field(call, "--without", name, INPUTS | OUTPUTS);
+    call_field *field = take_field(call, "--without ", name, INPUTS | OUTPUTS);
     if (!field) return CLI_USAGE;
     if (!field->description->optional)
         return cli_error(CLI_USAGE, "%s: --without %s: it is not optional", call->function->name, name);
@@ -292,21 +299,26 @@ int call_upload(operator_call *call, kiln_stream *stream) {
     return status == KILN_OK ? CLI_OK : cli_fail(status, "%s", call->function->name);
 }
 
-/* What is typical, or follows from what is; a size of optional tensors alone is 0 without them. */
+/* What is typical, or follows from what is; 0 if it is of no tensor. */
 static int plan_sizes(operator_call *call) {
+    char *missing = NULL;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         if (field->description->role != KILN_FIELD_SIZE || field->given) continue;
+        if (!*field->description->shape && call_size_is_unused(call, field)) continue;
         field->given = true;
-        if (!*field->description->shape && call_size_is_optional(call, field)) continue;
         field->value = field->description->typical;
         field->follows = field->description->follows != NULL;
-        if (!field->value && !field->follows)
-            return cli_error(CLI_USAGE, "%s: %s is missing: %s=NUMBER", call->function->name, field->description->name,
-                             field->description->name);
+        if (field->value || field->follows) continue;
+        char *longer = cli_format("%s %s=NUMBER", missing ? missing : "", field->description->name);
+        free(missing);
+        missing = longer;
     }
     call_follow(call);
-    return CLI_OK;
+    if (!missing) return CLI_OK;
+    cli_error(CLI_USAGE, "%s: missing:%s", call->function->name, missing);
+    free(missing);
+    return CLI_USAGE;
 }
 
 int call_plan(operator_call *call, kiln_stream *stream) {
@@ -318,7 +330,7 @@ int call_plan(operator_call *call, kiln_stream *stream) {
     for (uint32_t i = 0; i < call->op->field_count; i++, address += step) {
         const call_field *field = &call->fields[i];
         const kiln_field *description = field->description;
-        if (call_is_tensor(description) && !description->optional) put(call, description, &address);
+        if (call_is_tensor(description) && (field->given || !description->optional)) put(call, description, &address);
         if (has_role(description, SETTABLE)) put(call, description, &field->value);
     }
     kiln_status status = KILN_OK;

@@ -56,8 +56,12 @@ int call_bind(operator_call *call, const char *name, const npy_header *array, vo
 /* Wants an output, or what becomes of a tensor that is updated. *out_field is the field. */
 int call_want(operator_call *call, const char *name, const call_field **out_field);
 
-/* Sets an option to one of its choices, or a size, an integer or a real to a number. */
-int call_set(operator_call *call, const char *name, const char *value);
+/* Sets an option to one of its choices, or a size, an integer or a real to a number. Errors begin with the command
+ * line's option, "--set " or "". */
+int call_set(operator_call *call, const char *option, const char *name, const char *value);
+
+/* Whether there is an optional tensor of that name; a planned call then has it. */
+bool call_give(operator_call *call, const char *name);
 
 /* Leaves an optional tensor out of a random call. */
 int call_leave_out(operator_call *call, const char *name);
@@ -65,7 +69,8 @@ int call_leave_out(operator_call *call, const char *name);
 /* Finds the sizes and the shapes of the outputs. Everything must be bound, wanted and set. */
 int call_resolve(operator_call *call);
 
-/* Gives a tensor the dtype and the shape that follow from the sizes; call_resolve does it for the outputs. */
+/* Gives a tensor the dtype and the shape that follow from the sizes; call_resolve does it for the outputs. A size of 0
+ * must be that of an array: where it is set, the operator may take it for another, which the tensor would lack. */
 int call_shape(operator_call *call, call_field *tensor);
 
 /* Gives the sizes that follow others their values. */
@@ -75,11 +80,12 @@ void call_follow(operator_call *call);
  * size bytes, and every input random numbers, always the same; optional tensors too, unless they are left out. */
 int call_randomise(operator_call *call, uint64_t size);
 
-/* Whether a size is of optional tensors alone: without them it is 0. */
-bool call_size_is_optional(operator_call *call, const call_field *size);
+/* Whether a size is of optional tensors alone, none of which is given: then it is 0. */
+bool call_size_is_unused(operator_call *call, const call_field *size);
 
 /* Instead of binding, resolving and uploading, for a stream of kiln_plan_open: gives the sizes that are not set their
- * typical values, and every tensor but the optional ones, and the workspace, an address at which nothing is. */
+ * typical values, and every tensor, but of the optional ones those alone that are given, and the workspace, an address
+ * at which nothing is. */
 int call_plan(operator_call *call, kiln_stream *stream);
 
 /* Allocates all tensors and the workspace on the stream's device, copies the inputs there and fills the params. */

@@ -204,6 +204,12 @@ static int match_input(operator_call *call, call_field *tensor) {
 int call_shape(operator_call *call, call_field *tensor) {
     shape_term terms[TERMS], model_terms[TERMS];
     size_t count = parse_shape(call, tensor->description, terms), missing = 0;
+    for (size_t i = 0; i < count; i++) {
+        const call_field *size = terms[i].size;
+        if (size->value || size->source) continue;
+        return cli_error(CLI_USAGE, "%s: %s is 0: must be at least 1, as the shape of %s follows from it",
+                         call->function->name, size->description->name, tensor->description->name);
+    }
     npy_header *array = &tensor->array;
     npy_dtype dtype = call_dtype(call, tensor->description);
     array->dtype = dtype == NPY_BF16 ? call->bf16 : dtype;
@@ -235,20 +241,20 @@ int call_shape(operator_call *call, call_field *tensor) {
     return CLI_OK;
 }
 
-bool call_size_is_optional(operator_call *call, const call_field *size) {
+bool call_size_is_unused(operator_call *call, const call_field *size) {
     shape_term terms[TERMS];
-    bool optional = false;
+    bool unused = false;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
-        const kiln_field *tensor = &call->op->fields[i];
-        if (!call_is_tensor(tensor)) continue;
-        size_t count = parse_shape(call, tensor, terms);
+        const call_field *tensor = &call->fields[i];
+        if (!call_is_tensor(tensor->description)) continue;
+        size_t count = parse_shape(call, tensor->description, terms);
         for (size_t term = 0; term < count; term++) {
             if (terms[term].size != size) continue;
-            if (!tensor->optional) return false;
-            optional = true;
+            if (!tensor->description->optional || tensor->given) return false;
+            unused = true;
         }
     }
-    return optional;
+    return unused;
 }
 
 /* A size that no array's shape has is the first of the leading dimensions of the tensor that it names, of which there
@@ -280,8 +286,9 @@ int call_resolve(operator_call *call) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         if (field->description->role == KILN_FIELD_SIZE) take_leading(call, field);
-        if (field->description->role == KILN_FIELD_SIZE && !field->given && !call_size_is_optional(call, field))
-            return cli_error(CLI_USAGE, "%s: no input says what %s is", function, field->description->name);
+        if (field->description->role == KILN_FIELD_SIZE && !field->given && !call_size_is_unused(call, field))
+            return cli_error(CLI_USAGE, "%s: no input says what %s is: --set %s=NUMBER", function,
+                             field->description->name, field->description->name);
     }
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];

@@ -21,15 +21,16 @@ static int run(int argc, char **argv);
 
 const cli_command cli_explain = {
     .name = "explain",
-    .operands = "[OP | FUNCTION [NAME=VALUE ...]]",
+    .operands = "[OP | FUNCTION [NAME=VALUE | NAME ...]]",
     .summary = "show which image a device would get, or which kernel a call would take, and why",
     .details =
         "With --target no device and no driver is needed. The exit code is 1 if an operator has no image there.\n"
         "Of the image that is picked, the kernels of matrix units are listed: the tile of the result that a block\n"
         "does and the depth that it has in shared memory, and their relative rates, by which a call chooses.\n"
-        "Of a function, like `gemm_bf16 m=1 n=8192 k=8192`, nothing is called: the operator is asked for its plan.\n"
-        "Sizes that are not given are typical, optional tensors are left out, and all are aligned. Times are\n"
-        "predicted, relative to the shortest. A --target's multiprocessors and shared memory are those of one card.\n",
+        "Of a function, like `gemm_bf16 m=1 n=8192 k=8192 bias`, nothing is called: the operator is asked for its\n"
+        "plan. Most sizes that are not given are typical; an optional tensor is given by its name. All tensors are\n"
+        "aligned. Times are predicted, relative to the shortest. A --target's multiprocessors and shared memory are\n"
+        "those of one card.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,
@@ -232,7 +233,8 @@ static int run(int argc, char **argv) {
     }
     kiln_device_info info;
     int code = check_request(&request, optind < argc);
-    if (code == CLI_OK && optind < argc && explain_is_function(argv[optind])) {
+    const bool call = optind < argc && (optind + 1 < argc || explain_is_function(argv[optind]));
+    if (code == CLI_OK && call) {
         code = find_device(&request, &info);
         if (code == CLI_OK && request.target) code = explain_card(&info.target, &info);
         return code == CLI_OK ? explain_call(&info, argc - optind, argv + optind, request.as_json) : code;

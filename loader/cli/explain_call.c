@@ -70,21 +70,35 @@ static bool is_taken(const call_plan_record *record, const weighed_kernel *kerne
     return is_launched(record, kernel->name) && (kernel->why || kernel->time == shortest(record));
 }
 
-/* The sizes, and the options that are not their first choice. */
+/* The sizes of the call's tensors, what else was given, and no option's first choice. */
 static bool is_shown(const call_field *field) {
-    const kiln_field_role role = field->description->role;
-    return role == KILN_FIELD_SIZE || (role == KILN_FIELD_OPTION && field->value);
+    return field->given && (field->description->role != KILN_FIELD_OPTION || field->value);
+}
+
+static double real_of(const call_field *field) {
+    float real;
+    memcpy(&real, &field->value, sizeof real);
+    return (double)real;
 }
 
 static char *value_of(const call_field *field) {
-    return field->description->role == KILN_FIELD_SIZE ? cli_format("%" PRId64, field->value) : call_choice(field);
+    switch (field->description->role) {
+    case KILN_FIELD_OPTION:
+        return call_choice(field);
+    case KILN_FIELD_REAL:
+        return cli_format("%g", real_of(field));
+    default:
+        return cli_format("%" PRId64, field->value);
+    }
 }
 
 static void print_parameters(const operator_call *call) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         if (!is_shown(&call->fields[i])) continue;
+        printf(" %s", call->op->fields[i].name);
+        if (call_is_tensor(&call->op->fields[i])) continue;
         char *value = value_of(&call->fields[i]);
-        printf(" %s=%s", call->op->fields[i].name, value);
+        printf("=%s", value);
         free(value);
     }
 }
@@ -93,11 +107,21 @@ static void write_parameters(json_writer *json, const operator_call *call) {
     json_object(json, "parameters");
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         const call_field *field = &call->fields[i];
-        if (!is_shown(field)) continue;
+        if (!is_shown(field) || call_is_tensor(field->description)) continue;
         char *value = value_of(field);
-        if (field->description->role == KILN_FIELD_SIZE) json_integer(json, field->description->name, field->value);
-        if (field->description->role == KILN_FIELD_OPTION) json_string(json, field->description->name, value);
+        if (field->description->role == KILN_FIELD_OPTION)
+            json_string(json, field->description->name, value);
+        else if (field->description->role == KILN_FIELD_REAL)
+            json_number(json, field->description->name, real_of(field));
+        else
+            json_integer(json, field->description->name, field->value);
         free(value);
+    }
+    json_close(json);
+    json_array(json, "optional_tensors");
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const call_field *field = &call->fields[i];
+        if (is_shown(field) && call_is_tensor(field->description)) json_string(json, NULL, field->description->name);
     }
     json_close(json);
 }
@@ -243,10 +267,13 @@ static int set_parameters(operator_call *call, int count, char **assignments) {
     for (int i = 0; i < count; i++) {
         char *name = cli_format("%s", assignments[i]), *equals = strchr(name, '=');
         if (equals) *equals = '\0';
-        const int code = equals && equals > name
-                             ? call_set(call, name, equals + 1)
-                             : cli_error(CLI_USAGE, "explain: %s: must be NAME=VALUE, a size or an option of %s",
-                                         assignments[i], call->function->name);
+        int code = CLI_OK;
+        if (equals && equals > name)
+            code = call_set(call, "", name, equals + 1);
+        else if (equals || !call_give(call, name))
+            code = cli_error(CLI_USAGE,
+                             "explain: %s: must be NAME=VALUE, a size or an option of %s, or an optional tensor's name",
+                             assignments[i], call->function->name);
         free(name);
         if (code != CLI_OK) return code;
     }

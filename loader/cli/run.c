@@ -60,7 +60,7 @@ static int read_input(run_job *job, const assignment *input) {
 
 static int assign(run_job *job, const assignment *given) {
     if (given->option == IN) return read_input(job, given);
-    if (given->option == SET) return call_set(&job->call, given->name, given->value);
+    if (given->option == SET) return call_set(&job->call, "--set ", given->name, given->value);
     run_output *output = &job->outputs[job->output_count];
     for (const run_output *other = job->outputs; other < output; other++)
         if (strcmp(other->path, given->value) == 0)

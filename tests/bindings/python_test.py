@@ -228,6 +228,8 @@ def wrong_arguments(run):
     refused(ValueError, "must be multiples of an element's 4", lambda: ops.softmax(pairs["a"]))
     refused(ValueError, "must be one of none, gelu_erf", lambda: ops.gemm(x, x, activation="relu"))
     refused(TypeError, "top_k: k is missing: no array that is given has it", lambda: ops.top_k(x))
+    refused(ValueError, "quantize_fp8: scale_rows is 0: must be at least 1, as the shape of scales follows from it",
+            lambda: ops.quantize_fp8(x, scales=True, scale_rows=0, scale_cols=1))
     codes, scales = np.zeros((2, 4), np.uint8), np.ones((1, 1), np.float32)
     refused(TypeError, "dequantize_fp8: precision is missing", lambda: ops.dequantize_fp8(codes, scales))
     refused(ValueError, "must be one of f32, f16, bf16", lambda: ops.dequantize_fp8(codes, scales, precision="f8"))

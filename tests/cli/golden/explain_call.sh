@@ -16,15 +16,19 @@ kiln explain --target sm_75 mha_bf16 tokens=16 kv_tokens=16384 batch=16
 kiln explain --target sm_90a mha_fp8_fwd_bf16 tokens=4096 kv_tokens=4096 q_scale_rows=4096 k_scale_rows=64
 kiln explain --target sm_89 mha_int8_x_fp8_fwd_f16 kv_tokens=8192
 kiln explain --target sm_90a mha_paged_f16 blocks=1000
+kiln explain --target sm_90a mha_paged_bf16 blocks=1000 tokens=16 tree_mask window_left=100
+kiln explain --target sm_90a gemm_bf16 m=8 n=4096 bias norm_weight gated=yes scale=0.5
 kiln explain --target x86-64-v3 softmax_f32 rows=4 cols=100000
 kiln explain --target sm_100 top_k_f32 rows=4 cols=100000 k=20
 kiln explain --target sm_90 add_f32 count=0
-kiln explain --target sm_80 --json gemm_bf16 m=64 n=512 k=1024
+kiln explain --target sm_80 --json gemm_bf16 m=64 n=512 k=1024 scale=0.5 bias
 echo
 KILN_SIM_DEVICES=sm_80 LD_LIBRARY_PATH=$RECORDING kiln explain --device cuda:0 gemm_bf16 m=64 n=512 k=1024
 try kiln explain --target sm_103 add_f32 count=1
 try kiln explain --target sm_90 gemm_bf16
 try kiln explain --target sm_90 gemm_bf16 m
+try kiln explain --target sm_90 gemm_bf16 a
+try kiln explain --target sm_90 gemm m=1
 try kiln explain --target sm_90 gemm_bf16 m=-1
 try kiln explain --target sm_90 gemm_bf16 x=1
 try kiln explain --target sm_90 gemm_bf16 m=1 m=1 n=1

@@ -151,7 +151,7 @@ static void set_sizes(operator_call *call, const char *settings) {
         const char *name = call->op->fields[i].name, *value = setting(settings, name);
         if (!value || call_is_tensor(&call->op->fields[i])) continue;
         snprintf(text, sizeof text, "%.*s", (int)strcspn(value, " "), value);
-        done(call_set(call, name, text));
+        done(call_set(call, "--set ", name, text));
     }
 }
 

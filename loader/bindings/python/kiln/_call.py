@@ -191,6 +191,10 @@ class Call:
     def _shape(self, field: Field) -> tuple[int, ...]:
         terms = self._terms(field)
         shape = [self._dimension(term) for term in terms]
+        for term in terms:  # the library may take the 0 for another size
+            if term.size in self.given and not self.sizes[term.size]:
+                raise ValueError(f"{self.name}: {term.size} is 0: must be at least 1, as the shape of {field.name} follows "
+                                 "from it")
         first = terms[0]
         if first.plain and prod(self.leading.get(first.size, (0,))) == shape[0]:
             return (*self.leading[first.size], *shape[1:])
