@@ -193,7 +193,7 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, co
     }
 }
 
-KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const ATTEND_ARGS args = *(const ATTEND_ARGS *)arguments; /* a copy, which no store can change */
     const kiln_attention_codes_args *codes = CODES_OF(&args);
     const kiln_attention_args *plain = &codes->plain;
@@ -226,7 +226,7 @@ KILN_INLINE void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_c
 KILN_CPU_KERNEL(ATTEND)
 
 /* The rows of a token: KILN_ATTENTION_SUBGROUPS heads for each block. */
-KILN_INLINE void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void JOIN(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_attention_args args = *(const kiln_attention_args *)arguments; /* a copy, which no store can change */
     const float *scales = kiln_partial_scales(&args);
     uint32_t heads = args.kv_heads * args.group;

@@ -54,8 +54,8 @@ typedef struct finish_tiles {
 } finish_tiles;
 
 /* Writes count elements of a row of d, at most a tile, from sums that have been scaled. */
-KILN_INLINE void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const float *sums, uint64_t row, uint64_t col,
-                        size_t count, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const float *sums, uint64_t row,
+                          uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
     float *results = kiln_tile_target(tiles->results, d, dtype, false);
     KILN_INDEPENDENT
@@ -76,8 +76,8 @@ KILN_INLINE void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const f
 }
 
 /* Scales the sums of a row of d, if they have not been scaled. */
-KILN_INLINE const float *scaled(finish_tiles *tiles, const kiln_w8a8_args *args, const w8a8_sum *sums, uint64_t row,
-                                uint64_t col, size_t count) {
+KILN_OUTLINED const float *scaled(finish_tiles *tiles, const kiln_w8a8_args *args, const w8a8_sum *sums, uint64_t row,
+                                  uint64_t col, size_t count) {
     const bool unscaled = args->k && !args->grouped; /* without k there may be no scales */
     const float left = unscaled ? kiln_w8a8_scale(&args->a_scales, row, 0) : 1.0f;
     for (size_t i = 0; i < count; i++) {
@@ -306,7 +306,7 @@ typedef struct rows_piece {
 } rows_piece;
 
 /* Loads a group of codes, with zeros after the last. */
-KILN_INLINE void take_group(float *values, const uint8_t *codes, size_t count) {
+KILN_OUTLINED void take_group(float *values, const uint8_t *codes, size_t count) {
     codes_load(values, codes, count);
     if (count < GROUP) memset(values + count, 0, (GROUP - count) * sizeof *values);
 }

@@ -20,7 +20,7 @@ KILN_INLINE void dequantize_tile(float *target, const uint8_t *codes, const floa
         target[i] = each[i] * scales[i / KILN_NVFP4_BLOCK] * global_scale;
 }
 
-KILN_INLINE void dequantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void dequantize_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_dequantize_nvfp4_args args =
         *(const kiln_dequantize_nvfp4_args *)arguments; /* a copy, which no store can change */
     const bool nontemporal = kiln_is_nontemporal(&args.shape, dtype);

@@ -297,6 +297,12 @@ enum {
     AHEAD_BYTES = 1024 /* of a row of b, prefetched while the bytes before them are multiplied */
 };
 
+#if defined(__F16C__) || defined(__aarch64__)
+enum { WIDENS_SLOWLY = 0 };
+#else
+enum { WIDENS_SLOWLY = 1 }; /* no instruction converts f16 */
+#endif
+
 /* Working memory for the rows. */
 typedef struct rows_scratch {
     float a[KEPT];
@@ -362,6 +368,11 @@ KILN_INLINE void multiply_group(rows_scratch *scratch, const rows_piece *piece, 
         KILN_UNROLL
         for (size_t i = 0; i < group; i++)
             if (!piece->cached) __builtin_prefetch(kiln_at(rows[i], next, dtype), 0, 2);
+        if (WIDENS_SLOWLY && dtype == KILN_CPU_f16) { /* beside which a loop is nothing */
+            for (size_t i = 0; i < line; i += KILN_VEC)
+                rows_step(products, piece, rows, m, k + i, KILN_VEC, dtype);
+            continue;
+        }
         KILN_UNROLL
         for (size_t i = 0; i < line; i += KILN_VEC)
             rows_step(products, piece, rows, m, k + i, KILN_VEC, dtype);
@@ -446,8 +457,8 @@ KILN_INLINE void rows_block(rows_scratch *scratch, float (*sums)[COLUMNS], const
     }
 }
 
-KILN_INLINE void rows_plain(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args,
-                            const rows_norm *norm, uint64_t batch, uint64_t first, kiln_cpu_dtype dtype) {
+KILN_INLINE void rows_of(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args,
+                         const rows_norm *norm, uint64_t batch, uint64_t first, kiln_cpu_dtype dtype) {
     if (args->m == 1)
         rows_block(scratch, sums, args, norm, batch, first, 1, dtype);
     else if (args->m == 2)
@@ -456,6 +467,26 @@ KILN_INLINE void rows_plain(rows_scratch *scratch, float (*sums)[COLUMNS], const
         rows_block(scratch, sums, args, norm, batch, first, 4, dtype);
     else
         rows_block(scratch, sums, args, norm, batch, first, KILN_GEMM_ROWS, dtype);
+}
+
+/* The same, compiled once for each dtype: gemm_rows and gemm_rows_fused call the same code. */
+#define ROWS_PLAIN(dtype)                                                                                           \
+    KILN_OUTLINED void rows_plain_##dtype(rows_scratch *scratch, float(*sums)[COLUMNS], const kiln_gemm_args *args, \
+                                          const rows_norm *norm, uint64_t batch, uint64_t first) {                  \
+        rows_of(scratch, sums, args, norm, batch, first, KILN_CPU_##dtype);                                         \
+    }
+ROWS_PLAIN(f32)
+ROWS_PLAIN(f16)
+ROWS_PLAIN(bf16)
+
+KILN_INLINE void rows_plain(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args,
+                            const rows_norm *norm, uint64_t batch, uint64_t first, kiln_cpu_dtype dtype) {
+    if (dtype == KILN_CPU_f32)
+        rows_plain_f32(scratch, sums, args, norm, batch, first);
+    else if (dtype == KILN_CPU_f16)
+        rows_plain_f16(scratch, sums, args, norm, batch, first);
+    else
+        rows_plain_bf16(scratch, sums, args, norm, batch, first);
 }
 
 #include "kernels/gemm/gemm_dot_rows.h"

@@ -235,8 +235,8 @@ KILN_INLINE codes_vec reorder(codes_vec codes) {
 }
 
 /* Loads a piece's codes of row r of a. */
-VNNI_INLINE void take_row(vnni_rows *kept, const kiln_w8a8_args *args, const rows_piece *piece, size_t r, size_t m,
-                          bool grouped) {
+VNNI KILN_OUTLINED void take_row(vnni_rows *kept, const kiln_w8a8_args *args, const rows_piece *piece, size_t r,
+                                 size_t m, bool grouped) {
     const uint64_t row = piece->row + kiln_min(r, piece->rows - 1);
     const uint8_t *source = args->a + row * (uint64_t)args->a_stride + piece->k;
     uint8_t *a = kept->a + r * (KEPT_CODES / m);

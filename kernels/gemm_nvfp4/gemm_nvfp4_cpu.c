@@ -70,8 +70,8 @@ KILN_INLINE void make_table(product_scratch *scratch) {
 }
 
 /* The scales of count blocks of a row from `first` on, a multiple of 4; their signs are not read. */
-KILN_INLINE void take_scales(const product_scratch *scratch, float *to, const kiln_nvfp4_operand *operand, uint64_t row,
-                             uint64_t first, size_t count) {
+KILN_OUTLINED void take_scales(const product_scratch *scratch, float *to, const kiln_nvfp4_operand *operand,
+                               uint64_t row, uint64_t first, size_t count) {
     const uint64_t blocks = (uint64_t)operand->scale_cols;
     if (operand->swizzled) {
         const uint8_t *from = operand->scales + kiln_nvfp4_swizzled(row, first, blocks);
@@ -116,7 +116,7 @@ KILN_INLINE size_t bytes_of(const piece *p) {
 
 /* Separates the rows of a, the last one several times if there are fewer than m. Zeros fill up the last vector, so that
  * b's codes there do not count. */
-KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_nvfp4_args *args, const piece *p, size_t m) {
+KILN_OUTLINED void take_rows(product_scratch *scratch, const kiln_gemm_nvfp4_args *args, const piece *p, size_t m) {
     const size_t bytes = bytes_of(p);
     for (size_t r = 0; r < m; r++) {
         const uint64_t row = p->row + kiln_min(r, p->rows - 1);
@@ -234,8 +234,8 @@ KILN_INLINE void multiply_rows(product_scratch *scratch, const kiln_gemm_nvfp4_a
 /* ---- Kernels ---- */
 
 /* Writes count elements of a row of d. Global scales come one by one: the product of two may be infinite. */
-KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_nvfp4_args *args, const float *sums, uint64_t row,
-                        uint64_t col, size_t count, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void finish(product_scratch *scratch, const kiln_gemm_nvfp4_args *args, const float *sums, uint64_t row,
+                          uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
     float *results = kiln_tile_target(scratch->results, d, dtype, false);
     const float left = args->k ? args->a.global_scale[args->a.each ? row : 0] : 1.0f;

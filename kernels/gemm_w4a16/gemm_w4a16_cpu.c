@@ -92,7 +92,7 @@ KILN_INLINE size_t kept_at(size_t r, size_t m) {
 }
 
 /* 1 / the root of the mean of a row's squares. */
-KILN_INLINE float norm_of(const kiln_gemm_w4a16_args *args, const void *row, kiln_cpu_dtype dtype) {
+KILN_OUTLINED float norm_of(const kiln_gemm_w4a16_args *args, const void *row, kiln_cpu_dtype dtype) {
     float tile[KILN_TILE], sum[KILN_LANES] = {0};
     for (uint64_t k = 0; k < (uint64_t)args->k; k += KILN_TILE) {
         size_t n = kiln_min((uint64_t)args->k - k, KILN_TILE);
@@ -102,8 +102,8 @@ KILN_INLINE float norm_of(const kiln_gemm_w4a16_args *args, const void *row, kil
 }
 
 /* Separates the rows of a, the last one several times if there are fewer than m. Zeros fill up the last vector. */
-KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *p, size_t m,
-                           kiln_cpu_dtype dtype) {
+KILN_OUTLINED void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const piece *p, size_t m,
+                             kiln_cpu_dtype dtype) {
     float *tile = scratch->tile;
     for (size_t r = 0; r < m; r++) {
         uint64_t row = (p->row + kiln_min(r, p->rows - 1)) * (uint64_t)args->a_stride;
@@ -140,8 +140,8 @@ KILN_INLINE void take_rows(product_scratch *scratch, const kiln_gemm_w4a16_args 
 
 /* The scales, or zeros, of count rows of weights from a row on, for the groups from a k on; the last row several times
  * if there are fewer than STRIP. */
-KILN_INLINE void take_scales(float (*to)[GROUPS], const void *from, const kiln_gemm_w4a16_args *args, uint64_t col,
-                             size_t count, const piece *p, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void take_scales(float (*to)[GROUPS], const void *from, const kiln_gemm_w4a16_args *args, uint64_t col,
+                               size_t count, const piece *p, kiln_cpu_dtype dtype) {
     const uint64_t first = p->k >> args->group_log2, groups = ((p->k_end - 1) >> args->group_log2) - first + 1;
     float tile[STRIP];
     if (args->scale_group_step == 1) {
@@ -296,8 +296,8 @@ KILN_INLINE void activate(const kiln_gemm_w4a16_args *args, float *results, size
 }
 
 /* Writes count elements of a row of d. */
-KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const float *sums, uint64_t row,
-                        uint64_t col, size_t count, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void finish(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const float *sums, uint64_t row,
+                          uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
     float *results = kiln_tile_target(scratch->results, d, dtype, false);
     if (args->c) { /* which may be d */
@@ -317,8 +317,8 @@ KILN_INLINE void finish(product_scratch *scratch, const kiln_gemm_w4a16_args *ar
 }
 
 /* The same of paired rows of weights: gates, and the sums that they are for. */
-KILN_INLINE void finish_pairs(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const float *gates,
-                              const float *sums, uint64_t row, uint64_t col, size_t count, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void finish_pairs(product_scratch *scratch, const kiln_gemm_w4a16_args *args, const float *gates,
+                                const float *sums, uint64_t row, uint64_t col, size_t count, kiln_cpu_dtype dtype) {
     float gate_tile[TILE], tile[TILE];
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++) {

@@ -145,7 +145,7 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
     return col + (uint32_t)i;
 }
 
-KILN_INLINE void sample(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void sample(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_sample_args args = *(const kiln_sample_args *)arguments; /* a copy, which no store can change */
     uint64_t rows = kiln_min(span->end * args.each, (uint64_t)args.rows);
     for (uint64_t number = span->begin * args.each; number < rows; number++) {

@@ -148,7 +148,7 @@ KILN_INLINE void long_rows(const kiln_softmax_args *args, const kiln_cpu_span *s
         }
 }
 
-KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_INLINE void rows_of(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_softmax_args *args = arguments;
     bool nontemporal = kiln_is_nontemporal(&args->shape, dtype);
     if (args->phase == KILN_SOFTMAX_ROWS) {
@@ -157,5 +157,18 @@ KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, 
         long_rows(args, span, dtype, nontemporal);
     }
     if (nontemporal) kiln_nontemporal_fence();
+}
+
+/* f16 and bf16 differ in nothing but how tiles are converted: one copy serves both. */
+KILN_OUTLINED void rows_of_halves(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    if (dtype == KILN_CPU_f32) __builtin_unreachable();
+    rows_of(arguments, span, dtype);
+}
+
+KILN_INLINE void softmax_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    if (dtype == KILN_CPU_f32)
+        rows_of(arguments, span, dtype);
+    else
+        rows_of_halves(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(softmax_rows)

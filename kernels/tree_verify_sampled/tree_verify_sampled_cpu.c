@@ -7,7 +7,7 @@
 
 _Static_assert(KILN_TREE_VERIFY_NODES * sizeof(uint32_t) <= KILN_CPU_SCRATCH, "fits");
 
-KILN_INLINE void tree_verify_sampled(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void tree_verify_sampled(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_tree_verify_sampled_args args = *(const kiln_tree_verify_sampled_args *)arguments;
     for (uint64_t number = span->begin; number < span->end && number < (uint64_t)args.batch; number++)
         verify_sequence(&args, (uint32_t)number, dtype, span->scratch);
