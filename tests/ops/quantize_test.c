@@ -1,12 +1,13 @@
 /* quantize_fp8 and quantize_int8 against their formulas, bit by bit: every way to share scales, computed, from given
- * greatest magnitudes and given; infinities, NaN, zeros and tiny numbers. */
+ * greatest magnitudes and given; infinities, NaN, zeros and tiny numbers; every number of 16 bits, and those of f32
+ * about each tie. */
 #include "tests/ops/harness.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { GROUP = 128 };
+enum { GROUP = 128, NUMBERS = 65536 };
 
 typedef enum source { COMPUTED, AMAX, GIVEN } source;
 
@@ -18,6 +19,7 @@ typedef struct shape {
     source source;
     int64_t rows, cols, scale_rows, scale_cols, padding, place;
     float smax; /* 0: the greatest number */
+    bool ones;  /* given scales are 1 */
 } shape;
 
 static double any_number(void) {
@@ -42,6 +44,36 @@ static double positive_number(void) {
 static double any_scale(void) {
     static const double values[] = {0, NAN, -1, 1e-40, 0.5};
     return random_integer(0, 5) ? positive_number() : values[random_integer(0, 4)];
+}
+
+static double one(void) {
+    return 1;
+}
+
+/* Every number of f16 and of bf16, one a call, by a count that the test begins. */
+static uint32_t numbers;
+
+static double next_f16(void) {
+    const uint32_t bits = numbers++ % NUMBERS, field = bits >> 10 & 31, fraction = bits & 1023;
+    double value = field ? ldexp(1024 + fraction, (int)field - 25) : ldexp(fraction, -24);
+    if (field == 31) value = fraction ? NAN : INFINITY;
+    return bits >> 15 ? -value : value;
+}
+
+static double next_bf16(void) {
+    const uint32_t bits = numbers++ % NUMBERS << 16;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return (double)value;
+}
+
+/* Each tie between two numbers of E4M3, and between two integers, and the f32 on either side of it; of both signs. */
+static double next_about_tie(void) {
+    const uint32_t n = numbers++, code = n / 6 % 254, field = code % 127 / 8;
+    float tie = field ? ldexpf((float)(8 + code % 8) + 0.5f, (int)field - 10) : ldexpf((float)(code % 8) + 0.5f, -9);
+    if (code >= 127) tie = (float)(code - 127) + 0.5f;
+    const float about[] = {nextafterf(tie, 0), tie, nextafterf(tie, 1000)};
+    return (double)(n % 2 ? -about[n / 2 % 3] : about[n / 2 % 3]);
 }
 
 /* The E4M3 nearest to a magnitude of at most 448, ties to even, as its code. */
@@ -100,7 +132,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     assert_non_null(expected);
     assert_non_null(expected_scales);
     matrix_fill(&x, value);
-    matrix_fill(&values, s.source == GIVEN ? any_scale : positive_number);
+    matrix_fill(&values, s.ones ? one : s.source == GIVEN ? any_scale : positive_number);
     reference(s, x.values, values.values, expected_scales, expected);
     bool scales_wanted = s.source != GIVEN || s.place != 0;
     kiln_quantize_fp8_params params = {.codes = codes.data,
@@ -151,6 +183,18 @@ static void test_scales(kiln_stream *stream) {
                 s.place = random_place();
                 run(stream, p, s, special_number);
             }
+}
+
+/* Every number that there is in 16 bits, as a code; in f32 those at which the code changes. */
+static void test_every_number(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int fp8 = 0; fp8 < 2; fp8++) {
+            shape s = {.fp8 = fp8, .source = GIVEN, .rows = 16, .cols = NUMBERS / 16, .scale_cols = 1, .ones = true};
+            if (p == F32) s.cols = 6 * 254 / 16 + 1;
+            s.scale_rows = s.rows;
+            numbers = 0;
+            run(stream, p, s, p == F32 ? next_about_tie : p == F16 ? next_f16 : next_bf16);
+        }
 }
 
 /* So many rows that a block has several for each of its threads. */
@@ -241,9 +285,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_scales),  on_each_device(test_many_rows),
-        on_each_device(test_zeros),   on_each_device(test_scales_given_again),
-        on_one_device(test_refusals),
+        on_each_device(test_scales), on_each_device(test_every_number),       on_each_device(test_many_rows),
+        on_each_device(test_zeros),  on_each_device(test_scales_given_again), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
