@@ -1,5 +1,6 @@
 /* quantize_nvfp4 against its formula, bit by bit: scales of a tensor and of rows, given and of greatest magnitudes, in
- * both layouts; every tie, infinities, NaN, zeros and tiny numbers; padding. */
+ * both layouts; every number of 16 bits up to the greatest code's, and those of f32 about each tie; infinities, NaN,
+ * zeros and tiny numbers; padding. */
 #include "tests/ops/harness.h"
 #include <float.h>
 #include <math.h>
@@ -27,10 +28,37 @@ static double zero_or_tiny(void) {
     return values[random_integer(0, 3)];
 }
 
-/* The numbers of E2M1 and the ties between them, of which every block has the greatest. */
-static double number_or_tie(void) {
-    static const double values[] = {0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2, 2.5, 3, 3.5, 4, 5, 6};
-    return values[random_integer(0, 14)] * (random_integer(0, 1) ? 1 : -1);
+/* One a call, by a count that the test begins: the first of each block is 6, whose scale is then 1; the others are all
+ * numbers of 16 bits from 0 to the one of those bits, by turns of both signs. */
+static int64_t calls;
+
+static double next_number(precision p, uint32_t bits_of_six) {
+    const int64_t block = calls / BLOCK, place = calls % BLOCK;
+    calls++;
+    if (place == 0) return 6;
+    const int64_t n = block * (BLOCK - 1) + place - 1;
+    const uint32_t bits = (uint32_t)(n / 2) % (bits_of_six + 1), as_f32 = bits << 16;
+    float value;
+    memcpy(&value, &as_f32, sizeof value);
+    if (p == F16)
+        value = ldexpf((float)(bits >> 10 ? 1024 + bits % 1024 : bits), (bits >> 10 ? (int)(bits >> 10) : 1) - 25);
+    return (double)(n % 2 ? -value : value);
+}
+
+static double next_f16(void) {
+    return next_number(F16, 0x4600);
+}
+
+static double next_bf16(void) {
+    return next_number(BF16, 0x40c0);
+}
+
+/* Each tie of E2M1 and the f32 on either side of it. */
+static double next_about_tie(void) {
+    static const float ties[] = {0.25f, 0.75f, 1.25f, 1.75f, 2.5f, 3.5f, 5};
+    const int64_t n = calls++;
+    const float tie = ties[n / 6 % 7], about[] = {nextafterf(tie, 0), tie, nextafterf(tie, 6)};
+    return n % BLOCK == 0 ? 6 : (double)(n % 2 ? -about[n / 2 % 3] : about[n / 2 % 3]);
 }
 
 static double positive_number(void) {
@@ -197,13 +225,20 @@ static void test_tiles_of_scales(kiln_stream *stream) {
     }
 }
 
-/* Of a scale that rounds nothing, every number and tie; of zeros, of tiny numbers and of NaN everywhere. */
-static void test_values(kiln_stream *stream) {
+/* Of a scale that rounds nothing, every number of 16 bits; in f32 those at which the code changes. */
+static void test_every_number(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++) {
-        shape s = {.rows = 3, .cols = 160, .scale_rows = 3, .scale_cols = 10, .global_rows = 1, .given = true};
-        run(stream, p, s, number_or_tie, one);
-        s.given = false;
-        s.wanted = true;
+        const int64_t blocks = p == F32 ? 42 : 239; /* of a row: 10 rows have more than twice 0x4600 numbers */
+        shape s = {.rows = 10, .cols = BLOCK * blocks, .scale_rows = 10, .scale_cols = blocks, .global_rows = 1};
+        s.given = true;
+        calls = 0;
+        run(stream, p, s, p == F32 ? next_about_tie : p == F16 ? next_f16 : next_bf16, one);
+    }
+}
+
+static void test_zeros(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++) {
+        shape s = {.rows = 3, .cols = 160, .scale_rows = 3, .scale_cols = 10, .global_rows = 1, .wanted = true};
         run(stream, p, s, zero_or_tiny, zero_or_tiny);
     }
 }
@@ -259,10 +294,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes),
-        on_each_device(test_tiles_of_scales),
-        on_each_device(test_values),
-        on_one_device(test_refusals),
+        on_each_device(test_shapes), on_each_device(test_tiles_of_scales), on_each_device(test_every_number),
+        on_each_device(test_zeros),  on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
