@@ -30,8 +30,9 @@ const cli_command cli_bench = {
         "OP is an operator or one of its functions; default: all. Times are those of the device's events, after\n"
         "warm-up, over several calls where one is short. The spread is from the fastest tenth to the slowest, as a\n"
         "part of the median. GB/s counts each input and output once. Sizes that are not set are typical, and one\n"
-        "follows from --size. On a simulated device there are no times: what one call does is counted. Bytes are of\n"
-        "global memory, for each element of the output; a request is an access of a warp or wave, a sector 32 bytes.\n",
+        "follows from --size. Inputs are random; optional ones of integers, which are lengths, indices or seeds, are\n"
+        "left out. On a simulated device there are no times: what one call does is counted. Bytes are of global\n"
+        "memory, for each element of the output; a request is an access of a warp or wave, a sector 32 bytes.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,

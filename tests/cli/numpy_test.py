@@ -741,13 +741,13 @@ def trace_is_valid(kiln, folder):
     return None if launches and all(event["dur"] >= 0 for event in launches) else "no launch in the trace"
 
 
-def bench_is_consistent(kiln, folder):
-    command = [kiln, "bench", "--json", "--device", "cpu", "--size", "1"]
+def bench_is_consistent(kiln, *arguments):
+    command = [kiln, "bench", "--json", "--device", "cpu", *(arguments or ("--size", "1"))]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         return ran.stderr.strip()
     bench = json.loads(ran.stdout)
-    if len(bench["functions"]) < 12 or not bench["copy_bytes_per_second"] > 0:
+    if len(bench["functions"]) < (1 if arguments else 12) or not bench["copy_bytes_per_second"] > 0:
         return f"{len(bench['functions'])} functions, copies at {bench['copy_bytes_per_second']}"
     for row in bench["functions"]:
         bandwidth = row["moved_bytes"] / row["median_ns"] * 1e9
@@ -773,7 +773,8 @@ def main():
     tests.append(("every operator of kernels/ops.def has a case", all_are_compared))
     tests.append(("every listing writes JSON", lambda: json_is_valid(kiln, folder)))
     tests.append(("a trace is Chrome's JSON", lambda: trace_is_valid(kiln, folder)))
-    tests.append(("kiln bench is consistent", lambda: bench_is_consistent(kiln, folder)))
+    tests.append(("kiln bench is consistent", lambda: bench_is_consistent(kiln)))
+    tests.append(("sizes of optional tensors follow --size", lambda: bench_is_consistent(kiln, "--size", "16", "mha_f16")))
     print(f"1..{len(tests)}")
     failures = 0
     for number, (name, test) in enumerate(tests, 1):
