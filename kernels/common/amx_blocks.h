@@ -6,8 +6,8 @@
 
 enum {
     KILN_AMX_LAUNCHED = 64, /* rows and columns of d in a block of the launch */
-    KILN_AMX_ROWS = 512,    /* in a block of AMX */
-    KILN_AMX_COLUMNS = 256
+    KILN_AMX_ROWS = 256,    /* in a block of AMX */
+    KILN_AMX_COLUMNS = 512
 };
 
 static inline uint64_t kiln_amx_least(uint64_t a, uint64_t b) {

@@ -4,12 +4,12 @@
  * KILN_AMX_DEPTH bytes at a time: those of a are copied tile by tile, so that no tile's rows lie a page apart; those of
  * b are transposed, two tiles wide, in lanes of 4 bytes, which are two or four numbers of k. Then two tiles of rows are
  * multiplied with two of columns: four tiles have the sums, and a tile that is loaded is used twice. The columns stay
- * in the first-level cache, the copies and the sums in the second: a tile from there takes as long as 1.2 products.
+ * in the first-level cache, the copies and the sums in the second.
  *
- * Measured on a virtual Intel Xeon (family 6, model 167): four tiles come from the first-level cache in the time of 2.1
- * products, from the second in that of 4.9, and from beyond in that of 30, so that what counts is how often a row is
- * read anew: 1 / KILN_AMX_COLUMNS and 1 / KILN_AMX_ROWS of the products. docs/benchmarks/cpu-model.md has the speeds.
- */
+ * Rows come from beyond the second-level cache, at 13 to 25 cycles a line, in which a tile's product could be computed.
+ * So between products the lines that come next are copied into a second buffer (of a) or prefetched (of b).
+ *
+ * docs/benchmarks/cpu-model.md has the speeds, and what was tried. */
 #ifndef KILN_KERNELS_COMMON_AMX_CPU_H
 #define KILN_KERNELS_COMMON_AMX_CPU_H
 
@@ -21,7 +21,10 @@
 enum {
     KILN_AMX_TILE_ROWS = 16,
     KILN_AMX_TILE_BYTES = 64, /* of a row */
-    KILN_AMX_DEPTH = 512      /* bytes of a row at a time */
+    KILN_AMX_PAIR = 2 * KILN_AMX_TILE_ROWS,
+    KILN_AMX_DEPTH = 512, /* bytes of a row at a time */
+    KILN_AMX_STEPS = KILN_AMX_DEPTH / KILN_AMX_TILE_BYTES,
+    KILN_AMX_AHEAD = 4 /* rows between a line that is copied and the one that is prefetched */
 };
 
 typedef enum kiln_amx_numbers { KILN_AMX_BF16, KILN_AMX_F16, KILN_AMX_INT8 } kiln_amx_numbers;
@@ -33,8 +36,8 @@ typedef struct kiln_amx_tile {
 
 typedef struct kiln_amx_block {
     kiln_amx_tile sums[KILN_AMX_ROWS / KILN_AMX_TILE_ROWS][KILN_AMX_COLUMNS / KILN_AMX_TILE_ROWS];
-    kiln_amx_tile a[KILN_AMX_ROWS / KILN_AMX_TILE_ROWS][KILN_AMX_DEPTH / KILN_AMX_TILE_BYTES];
-    kiln_amx_tile b[KILN_AMX_DEPTH / KILN_AMX_TILE_BYTES][2];
+    kiln_amx_tile a[2][KILN_AMX_ROWS / KILN_AMX_TILE_ROWS][KILN_AMX_STEPS]; /* one is multiplied, one copied */
+    kiln_amx_tile b[KILN_AMX_STEPS][2];
 } kiln_amx_block;
 
 /* Some rows of a or b, from a place in k on. */
@@ -59,17 +62,58 @@ KILN_INLINE const uint8_t *kiln_amx_row(const kiln_amx_rows *rows, size_t row) {
     return rows->first + kiln_min(row, rows->count - 1) * rows->stride;
 }
 
-/* Copies `bytes` of each row into tiles, the last of them with zeros behind. */
-KILN_INLINE void kiln_amx_take_rows(kiln_amx_block *block, const kiln_amx_rows *a, size_t bytes) {
-    for (size_t row = 0; row < a->count || row % (2 * KILN_AMX_TILE_ROWS); row++) {
-        const uint8_t *source = kiln_amx_row(a, row);
-        for (size_t byte = 0; byte < bytes; byte += KILN_AMX_TILE_BYTES) {
-            const size_t left = bytes - byte;
-            const __mmask64 mask = left >= KILN_AMX_TILE_BYTES ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
-            kiln_amx_tile *tile = &block->a[row / KILN_AMX_TILE_ROWS][byte / KILN_AMX_TILE_BYTES];
-            _mm512_store_si512(tile->rows[row % KILN_AMX_TILE_ROWS], _mm512_maskz_loadu_epi8(mask, source + byte));
-        }
-    }
+/* Lines of rows, one row after the other: those that have not been read yet. */
+typedef struct kiln_amx_lines {
+    kiln_amx_rows rows;
+    size_t bytes; /* of each row, KILN_AMX_DEPTH at most */
+    size_t row, end;
+    size_t byte;
+} kiln_amx_lines;
+
+/* All lines of rows [first, end). Without bytes there are none. */
+KILN_INLINE kiln_amx_lines kiln_amx_lines_of(const kiln_amx_rows *rows, size_t first, size_t end, size_t bytes) {
+    kiln_amx_lines lines = {.rows = *rows, .bytes = bytes, .row = bytes ? first : end, .end = end};
+    return lines;
+}
+
+KILN_INLINE void kiln_amx_next_line(kiln_amx_lines *lines) {
+    lines->byte += KILN_AMX_TILE_BYTES;
+    if (lines->byte < lines->bytes) return;
+    lines->byte = 0;
+    lines->row++;
+}
+
+/* Copies a line into its tile, with zeros behind it where fewer bytes than a line are left of the row. */
+KILN_INLINE void kiln_amx_copy_line(kiln_amx_tile (*tiles)[KILN_AMX_STEPS], const kiln_amx_rows *rows, size_t row,
+                                    size_t byte, size_t left) {
+    const __mmask64 mask = left >= KILN_AMX_TILE_BYTES ? ~(__mmask64)0 : ((__mmask64)1 << left) - 1;
+    kiln_amx_tile *tile = &tiles[row / KILN_AMX_TILE_ROWS][byte / KILN_AMX_TILE_BYTES];
+    __builtin_prefetch(kiln_amx_row(rows, row + KILN_AMX_AHEAD) + byte, 0, 2);
+    _mm512_store_si512(tile->rows[row % KILN_AMX_TILE_ROWS],
+                       _mm512_maskz_loadu_epi8(mask, kiln_amx_row(rows, row) + byte));
+}
+
+/* Copies at most `count` lines. */
+KILN_INLINE void kiln_amx_copy_lines(kiln_amx_lines *lines, kiln_amx_tile (*tiles)[KILN_AMX_STEPS], size_t count) {
+    for (; count && lines->row < lines->end; count--, kiln_amx_next_line(lines))
+        kiln_amx_copy_line(tiles, &lines->rows, lines->row, lines->byte, lines->bytes - lines->byte);
+}
+
+KILN_INLINE void kiln_amx_prefetch_lines(kiln_amx_lines *lines, size_t count) {
+    for (; count && lines->row < lines->end; count--, kiln_amx_next_line(lines))
+        __builtin_prefetch(kiln_amx_row(&lines->rows, lines->row) + lines->byte, 0, 2);
+}
+
+/* Rows up to whole pairs of tiles. */
+KILN_INLINE size_t kiln_amx_whole(size_t rows) {
+    return (rows + KILN_AMX_PAIR - 1) / KILN_AMX_PAIR * KILN_AMX_PAIR;
+}
+
+/* Copies `bytes` of each row into tiles. */
+KILN_INLINE void kiln_amx_take_rows(kiln_amx_tile (*tiles)[KILN_AMX_STEPS], const kiln_amx_rows *a, size_t bytes) {
+    for (size_t row = 0; row < kiln_amx_whole(a->count); row++)
+        for (size_t byte = 0; byte < bytes; byte += KILN_AMX_TILE_BYTES)
+            kiln_amx_copy_line(tiles, a, row, byte, bytes - byte);
 }
 
 /* The 16 bytes from `byte` on of rows `row`, `row` + 4, `row` + 8 and `row` + 12 of a tile. */
@@ -122,30 +166,28 @@ KILN_INLINE void kiln_amx_take_columns(kiln_amx_block *block, const kiln_amx_row
     }
 }
 
-/* Adds to tiles 0 to 3 the products of two tiles of rows with two of columns, of `steps` tiles along k. */
-KILN_INLINE void kiln_amx_add_products(const kiln_amx_tile *low, const kiln_amx_tile *high, const kiln_amx_tile (*b)[2],
-                                       size_t steps, kiln_amx_numbers numbers) {
-    for (size_t step = 0; step < steps; step++) {
-        KILN_AMX_LOAD(4, low + step, KILN_AMX_TILE_BYTES);
-        KILN_AMX_LOAD(6, &b[step][0], KILN_AMX_TILE_BYTES);
-        KILN_AMX_LOAD(7, &b[step][1], KILN_AMX_TILE_BYTES);
-        KILN_AMX_LOAD(5, high + step, KILN_AMX_TILE_BYTES);
-        if (numbers == KILN_AMX_BF16) {
-            KILN_AMX_DOT_BF16(0, 4, 6);
-            KILN_AMX_DOT_BF16(1, 4, 7);
-            KILN_AMX_DOT_BF16(2, 5, 6);
-            KILN_AMX_DOT_BF16(3, 5, 7);
-        } else if (numbers == KILN_AMX_F16) {
-            KILN_AMX_DOT_F16(0, 4, 6);
-            KILN_AMX_DOT_F16(1, 4, 7);
-            KILN_AMX_DOT_F16(2, 5, 6);
-            KILN_AMX_DOT_F16(3, 5, 7);
-        } else {
-            KILN_AMX_DOT_INT8(0, 4, 6);
-            KILN_AMX_DOT_INT8(1, 4, 7);
-            KILN_AMX_DOT_INT8(2, 5, 6);
-            KILN_AMX_DOT_INT8(3, 5, 7);
-        }
+/* Adds to tiles 0 to 3 the products of two tiles of rows with two of columns. */
+KILN_INLINE void kiln_amx_add_step(const kiln_amx_tile *low, const kiln_amx_tile *high, const kiln_amx_tile *b,
+                                   kiln_amx_numbers numbers) {
+    KILN_AMX_LOAD(4, low, KILN_AMX_TILE_BYTES);
+    KILN_AMX_LOAD(6, &b[0], KILN_AMX_TILE_BYTES);
+    KILN_AMX_LOAD(7, &b[1], KILN_AMX_TILE_BYTES);
+    KILN_AMX_LOAD(5, high, KILN_AMX_TILE_BYTES);
+    if (numbers == KILN_AMX_BF16) {
+        KILN_AMX_DOT_BF16(0, 4, 6);
+        KILN_AMX_DOT_BF16(1, 4, 7);
+        KILN_AMX_DOT_BF16(2, 5, 6);
+        KILN_AMX_DOT_BF16(3, 5, 7);
+    } else if (numbers == KILN_AMX_F16) {
+        KILN_AMX_DOT_F16(0, 4, 6);
+        KILN_AMX_DOT_F16(1, 4, 7);
+        KILN_AMX_DOT_F16(2, 5, 6);
+        KILN_AMX_DOT_F16(3, 5, 7);
+    } else {
+        KILN_AMX_DOT_INT8(0, 4, 6);
+        KILN_AMX_DOT_INT8(1, 4, 7);
+        KILN_AMX_DOT_INT8(2, 5, 6);
+        KILN_AMX_DOT_INT8(3, 5, 7);
     }
 }
 
@@ -157,6 +199,14 @@ KILN_INLINE void kiln_amx_store_sums(kiln_amx_tile *low, kiln_amx_tile *high) {
     KILN_AMX_STORE(3, &high[1], KILN_AMX_TILE_BYTES);
 }
 
+/* The same the other way. */
+KILN_INLINE void kiln_amx_load_sums(const kiln_amx_tile *low, const kiln_amx_tile *high) {
+    KILN_AMX_LOAD(0, &low[0], KILN_AMX_TILE_BYTES);
+    KILN_AMX_LOAD(1, &low[1], KILN_AMX_TILE_BYTES);
+    KILN_AMX_LOAD(2, &high[0], KILN_AMX_TILE_BYTES);
+    KILN_AMX_LOAD(3, &high[1], KILN_AMX_TILE_BYTES);
+}
+
 KILN_INLINE void kiln_amx_zero_sums(void) {
     KILN_AMX_ZERO(0);
     KILN_AMX_ZERO(1);
@@ -164,38 +214,52 @@ KILN_INLINE void kiln_amx_zero_sums(void) {
     KILN_AMX_ZERO(3);
 }
 
-/* Adds to the sums of the block, or sets them if these are the first, the products of all rows of a with all of b: of
- * KILN_AMX_DEPTH bytes of each at most. */
+/* Sets the sums of the block to the products of all rows of a with all of b, of `bytes` of each. */
 KILN_INLINE void kiln_amx_multiply(kiln_amx_block *block, const kiln_amx_rows *a, const kiln_amx_rows *b, size_t bytes,
-                                   bool first, kiln_amx_numbers numbers) {
-    const size_t steps = (bytes + KILN_AMX_TILE_BYTES - 1) / KILN_AMX_TILE_BYTES;
-    kiln_amx_take_rows(block, a, bytes);
-    for (size_t col = 0; col < b->count; col += 2 * KILN_AMX_TILE_ROWS) {
-        kiln_amx_take_columns(block, b, col, bytes);
-        for (size_t row = 0; row < a->count; row += 2 * KILN_AMX_TILE_ROWS) {
-            const size_t tile = row / KILN_AMX_TILE_ROWS;
-            kiln_amx_tile *low = &block->sums[tile][col / KILN_AMX_TILE_ROWS];
-            kiln_amx_tile *high = &block->sums[tile + 1][col / KILN_AMX_TILE_ROWS];
-            if (first) {
-                kiln_amx_zero_sums();
-            } else {
-                KILN_AMX_LOAD(0, &low[0], KILN_AMX_TILE_BYTES);
-                KILN_AMX_LOAD(1, &low[1], KILN_AMX_TILE_BYTES);
-                KILN_AMX_LOAD(2, &high[0], KILN_AMX_TILE_BYTES);
-                KILN_AMX_LOAD(3, &high[1], KILN_AMX_TILE_BYTES);
+                                   kiln_amx_numbers numbers) {
+    const size_t rows = kiln_amx_whole(a->count), cols = kiln_amx_whole(b->count);
+    /* a step multiplies a part of 1 / (rows * cols) of the block's lines with each other */
+    const size_t copied_a_step = (KILN_AMX_PAIR * KILN_AMX_PAIR + cols - 1) / cols;
+    const size_t prefetched_a_step = (KILN_AMX_PAIR * KILN_AMX_PAIR + rows - 1) / rows;
+    kiln_amx_take_rows(block->a[0], a, kiln_min(bytes, KILN_AMX_DEPTH));
+    for (size_t at = 0, which = 0; at < bytes; at += KILN_AMX_DEPTH, which = !which) {
+        const size_t n = kiln_min(bytes - at, KILN_AMX_DEPTH), next_n = kiln_min(bytes - at - n, KILN_AMX_DEPTH);
+        const size_t steps = (n + KILN_AMX_TILE_BYTES - 1) / KILN_AMX_TILE_BYTES;
+        const kiln_amx_rows right = {b->first + at, b->stride, b->count};
+        const kiln_amx_rows next_left = {a->first + at + n, a->stride, a->count};
+        const kiln_amx_rows next_right = {b->first + at + n, b->stride, b->count};
+        kiln_amx_lines next_rows = kiln_amx_lines_of(&next_left, 0, rows, next_n);
+        for (size_t col = 0; col < cols; col += KILN_AMX_PAIR) {
+            const size_t next_col = col + KILN_AMX_PAIR;
+            kiln_amx_lines next_columns = next_col < cols
+                                              ? kiln_amx_lines_of(&right, next_col, next_col + KILN_AMX_PAIR, n)
+                                              : kiln_amx_lines_of(&next_right, 0, KILN_AMX_PAIR, next_n);
+            kiln_amx_take_columns(block, &right, col, n);
+            for (size_t tile = 0; tile < rows / KILN_AMX_TILE_ROWS; tile += 2) {
+                kiln_amx_tile *low = &block->sums[tile][col / KILN_AMX_TILE_ROWS];
+                kiln_amx_tile *high = &block->sums[tile + 1][col / KILN_AMX_TILE_ROWS];
+                if (at)
+                    kiln_amx_load_sums(low, high);
+                else
+                    kiln_amx_zero_sums();
+                for (size_t step = 0; step < steps; step++) {
+                    kiln_amx_add_step(&block->a[which][tile][step], &block->a[which][tile + 1][step], block->b[step],
+                                      numbers);
+                    kiln_amx_copy_lines(&next_rows, block->a[!which], copied_a_step);
+                    kiln_amx_prefetch_lines(&next_columns, prefetched_a_step);
+                }
+                kiln_amx_store_sums(low, high);
             }
-            kiln_amx_add_products(block->a[tile], block->a[tile + 1], (const kiln_amx_tile(*)[2])block->b, steps,
-                                  numbers);
-            kiln_amx_store_sums(low, high);
         }
+        kiln_amx_copy_lines(&next_rows, block->a[!which], SIZE_MAX);
     }
 }
 
-/* Copies the sums of a row of the block: `count` lanes of 4 bytes, up to whole tiles. */
-KILN_INLINE void kiln_amx_sums_of(void *sums, const kiln_amx_block *block, size_t row, size_t count) {
+/* Copies the sums of a row of the block from a tile's first column on: `count` lanes of 4 bytes, up to whole tiles. */
+KILN_INLINE void kiln_amx_sums_of(void *sums, const kiln_amx_block *block, size_t row, size_t first, size_t count) {
     for (size_t col = 0; col < count; col += KILN_AMX_TILE_ROWS)
         memcpy((char *)sums + 4 * col,
-               block->sums[row / KILN_AMX_TILE_ROWS][col / KILN_AMX_TILE_ROWS].rows[row % KILN_AMX_TILE_ROWS],
+               block->sums[row / KILN_AMX_TILE_ROWS][(first + col) / KILN_AMX_TILE_ROWS].rows[row % KILN_AMX_TILE_ROWS],
                KILN_AMX_TILE_BYTES);
 }
 

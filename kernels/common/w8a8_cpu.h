@@ -75,17 +75,33 @@ KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const
     kiln_tile_write(d, results, count, dtype, false);
 }
 
+/* Scales of `count` rows of b from `first` on, one for each: as they are in memory, or repeated in `kept`. */
+KILN_INLINE const float *scales_of(float *kept, const kiln_w8a8_scales *scales, uint64_t first, size_t count) {
+    if (!scales->rows_log2 && scales->cols == 1) return scales->values + first;
+    for (size_t i = 0, end; i < count; i = end) {
+        const uint64_t next = (((first + i) >> scales->rows_log2) + 1) << scales->rows_log2;
+        const float scale = kiln_w8a8_scale(scales, first + i, 0);
+        for (end = kiln_min(next - first, count); i < end; i++)
+            kept[i] = scale;
+    }
+    return kept;
+}
+
 /* Scales the sums of a row of d, if they have not been scaled. */
 KILN_OUTLINED const float *scaled(finish_tiles *tiles, const kiln_w8a8_args *args, const w8a8_sum *sums, uint64_t row,
                                   uint64_t col, size_t count) {
-    const bool unscaled = args->k && !args->grouped; /* without k there may be no scales */
-    const float left = unscaled ? kiln_w8a8_scale(&args->a_scales, row, 0) : 1.0f;
-    for (size_t i = 0; i < count; i++) {
-        float right = unscaled ? kiln_w8a8_scale(&args->b_scales, col + i, 0) : 1.0f;
-        float value = W8A8_INTEGERS && !args->grouped ? (float)sums[i].exact : sums[i].scaled;
-        tiles->sums[i] = value * (left * right);
+    float *results = tiles->sums;
+    if (!args->k || args->grouped) { /* without k there may be no scales */
+        for (size_t i = 0; i < count; i++)
+            results[i] = args->grouped || !W8A8_INTEGERS ? sums[i].scaled : (float)sums[i].exact;
+        return results;
     }
-    return tiles->sums;
+    const float left = kiln_w8a8_scale(&args->a_scales, row, 0);
+    const float *right = scales_of(tiles->biases, &args->b_scales, col, count);
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        results[i] = (W8A8_INTEGERS ? (float)sums[i].exact : sums[i].scaled) * (left * right[i]);
+    return results;
 }
 
 /* ---- Tiles ---- */

@@ -7,23 +7,24 @@
 /* Working memory for a block. */
 typedef struct amx_scratch {
     kiln_amx_block block;
-    float sums[KILN_AMX_COLUMNS]; /* of a row */
+    float sums[KILN_TILE]; /* of a row */
     finish_tiles tiles;
 } amx_scratch;
 _Static_assert(sizeof(amx_scratch) <= KILN_CPU_SCRATCH, "fits");
 _Static_assert((int)TILE == (int)KILN_AMX_LAUNCHED, "tiles are what is launched");
-_Static_assert((int)KILN_AMX_COLUMNS <= (int)KILN_TILE, "a row's results are a tile");
 
-/* Writes the results of rows of a strip. */
-KILN_INLINE void finish_block(amx_scratch *scratch, const kiln_gemm_args *args, const strip *s, kiln_cpu_dtype dtype) {
-    for (size_t row = 0; row < s->rows; row++) {
-        kiln_amx_sums_of(scratch->sums, &scratch->block, row, s->cols);
+/* Writes the results of a row of a strip. */
+KILN_INLINE void finish_row(amx_scratch *scratch, const kiln_gemm_args *args, const strip *s, size_t row,
+                            kiln_cpu_dtype dtype) {
+    for (size_t col = 0, count; col < s->cols; col += count) {
+        count = kiln_min(s->cols - col, KILN_TILE);
+        kiln_amx_sums_of(scratch->sums, &scratch->block, row, col, count);
         if (args->partials) {
             uint64_t matrix = ((uint64_t)s->split * args->batch + s->batch) * (uint64_t)args->m;
-            uint64_t place = (matrix + s->row + row) * (uint64_t)args->n + s->col;
-            memcpy(args->partials + place, scratch->sums, s->cols * sizeof *scratch->sums);
+            uint64_t place = (matrix + s->row + row) * (uint64_t)args->n + s->col + col;
+            memcpy(args->partials + place, scratch->sums, count * sizeof *scratch->sums);
         } else {
-            finish(&scratch->tiles, args, scratch->sums, s->batch, s->row + row, s->col, s->cols, dtype);
+            finish(&scratch->tiles, args, scratch->sums, s->batch, s->row + row, s->col + col, count, dtype);
         }
     }
 }
@@ -56,13 +57,12 @@ KILN_INLINE void amx_tiles(const kiln_gemm_args *args, const kiln_cpu_span *span
         if (s.batch >= args->batch) break;
         const uint8_t *a = (const uint8_t *)args->a + s.batch * (uint64_t)args->a_batch_stride * SIZE;
         const uint8_t *b = (const uint8_t *)args->b + s.batch * (uint64_t)args->b_batch_stride * SIZE;
-        for (uint64_t k = s.k * SIZE; k < s.k_end * SIZE; k += KILN_AMX_DEPTH) {
-            const kiln_amx_rows left = {a + s.row * a_stride + k, a_stride, s.rows};
-            const kiln_amx_rows right = {b + s.col * b_stride + k, b_stride, s.cols};
-            kiln_amx_multiply(&scratch->block, &left, &right, kiln_min(s.k_end * SIZE - k, KILN_AMX_DEPTH),
-                              k == s.k * SIZE, dtype == KILN_CPU_f16 ? KILN_AMX_F16 : KILN_AMX_BF16);
-        }
-        finish_block(scratch, args, &s, dtype);
+        const kiln_amx_rows left = {a + s.row * a_stride + s.k * SIZE, a_stride, s.rows};
+        const kiln_amx_rows right = {b + s.col * b_stride + s.k * SIZE, b_stride, s.cols};
+        kiln_amx_multiply(&scratch->block, &left, &right, (s.k_end - s.k) * SIZE,
+                          dtype == KILN_CPU_f16 ? KILN_AMX_F16 : KILN_AMX_BF16);
+        for (size_t row = 0; row < s.rows; row++)
+            finish_row(scratch, args, &s, row, dtype);
     }
     kiln_amx_end();
 }

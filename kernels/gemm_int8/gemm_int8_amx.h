@@ -13,12 +13,11 @@ typedef struct amx_scratch {
     kiln_amx_block block;
     kiln_amx_tile products[2][2]; /* of a group */
     float a_scales[AMX_GROUPS][KILN_AMX_ROWS], b_scales[AMX_GROUPS][KILN_AMX_COLUMNS];
-    w8a8_sum sums[KILN_AMX_COLUMNS]; /* of a row */
+    w8a8_sum sums[KILN_TILE]; /* of a row */
     finish_tiles tiles;
 } amx_scratch;
 _Static_assert(sizeof(amx_scratch) <= KILN_CPU_SCRATCH, "fits");
 _Static_assert((int)TILE == (int)KILN_AMX_LAUNCHED, "tiles are what is launched");
-_Static_assert((int)KILN_AMX_COLUMNS <= (int)KILN_TILE, "a row's results are a tile");
 
 /* Adds a group's products, with the scales of their rows and columns, to the sums, or begins with them. */
 KILN_INLINE void add_scaled(kiln_amx_tile *sums, const kiln_amx_tile *products, const float *a_scales,
@@ -31,11 +30,11 @@ KILN_INLINE void add_scaled(kiln_amx_tile *sums, const kiln_amx_tile *products, 
     }
 }
 
-/* kiln_amx_multiply of groups that have scales. */
+/* Adds the products of groups that have scales, KILN_AMX_DEPTH bytes at most, to the sums, or begins with them. */
 KILN_INLINE void multiply_groups(amx_scratch *scratch, const kiln_amx_rows *a, const kiln_amx_rows *b, size_t n,
                                  bool first) {
     kiln_amx_block *block = &scratch->block;
-    kiln_amx_take_rows(block, a, n);
+    kiln_amx_take_rows(block->a[0], a, n);
     for (size_t col = 0; col < b->count; col += 2 * KILN_AMX_TILE_ROWS) {
         kiln_amx_take_columns(block, b, col, n);
         for (size_t row = 0; row < a->count; row += 2 * KILN_AMX_TILE_ROWS) {
@@ -44,8 +43,8 @@ KILN_INLINE void multiply_groups(amx_scratch *scratch, const kiln_amx_rows *a, c
                 const size_t steps = (kiln_min(n - k, GROUP) + KILN_AMX_TILE_BYTES - 1) / KILN_AMX_TILE_BYTES;
                 const size_t step = k / GROUP * AMX_GROUP_STEPS;
                 kiln_amx_zero_sums();
-                kiln_amx_add_products(&block->a[tile][step], &block->a[tile + 1][step],
-                                      (const kiln_amx_tile(*)[2]) & block->b[step], steps, KILN_AMX_INT8);
+                for (size_t i = step; i < step + steps; i++)
+                    kiln_amx_add_step(&block->a[0][tile][i], &block->a[0][tile + 1][i], block->b[i], KILN_AMX_INT8);
                 kiln_amx_store_sums(scratch->products[0], scratch->products[1]);
                 for (size_t i = 0; i < 4; i++)
                     add_scaled(&block->sums[tile + i / 2][col / KILN_AMX_TILE_ROWS + i % 2],
@@ -80,6 +79,18 @@ KILN_INLINE strip block_of(const kiln_w8a8_args *args, const kiln_cpu_span *span
     return s;
 }
 
+/* Writes the results of a row of a block. */
+KILN_INLINE void finish_block_row(amx_scratch *scratch, const kiln_w8a8_args *args, const strip *s, size_t row,
+                                  kiln_cpu_dtype dtype) {
+    strip part = *s;
+    for (size_t col = 0; col < s->cols; col += part.cols) {
+        part.col = s->col + col;
+        part.cols = kiln_min(s->cols - col, KILN_TILE);
+        kiln_amx_sums_of(scratch->sums, &scratch->block, row, col, part.cols);
+        finish_row(&scratch->tiles, args, scratch->sums, &part, row, dtype);
+    }
+}
+
 static void amx_tiles(const kiln_w8a8_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     amx_scratch *scratch = span->scratch;
     strip s;
@@ -89,22 +100,19 @@ static void amx_tiles(const kiln_w8a8_args *args, const kiln_cpu_span *span, kil
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
         s = block_of(args, span, block);
         if (s.split >= args->splits) break;
-        for (uint64_t k = s.k; k < s.k_end; k += KILN_AMX_DEPTH) {
+        const uint64_t a_stride = (uint64_t)args->a_stride, b_stride = (uint64_t)args->b_stride;
+        kiln_amx_rows a = {args->a + s.row * a_stride + s.k, a_stride, s.rows};
+        kiln_amx_rows b = {args->b + s.col * b_stride + s.k, b_stride, s.cols};
+        if (!args->grouped) kiln_amx_multiply(&scratch->block, &a, &b, s.k_end - s.k, KILN_AMX_INT8);
+        for (uint64_t k = s.k; args->grouped && k < s.k_end; k += KILN_AMX_DEPTH) {
             const size_t n = kiln_min(s.k_end - k, KILN_AMX_DEPTH);
-            const uint64_t a_stride = (uint64_t)args->a_stride, b_stride = (uint64_t)args->b_stride;
-            const kiln_amx_rows a = {args->a + s.row * a_stride + k, a_stride, s.rows};
-            const kiln_amx_rows b = {args->b + s.col * b_stride + k, b_stride, s.cols};
-            if (args->grouped) {
-                take_scales(scratch, args, &s, k, n);
-                multiply_groups(scratch, &a, &b, n, k == s.k);
-            } else {
-                kiln_amx_multiply(&scratch->block, &a, &b, n, k == s.k, KILN_AMX_INT8);
-            }
+            take_scales(scratch, args, &s, k, n);
+            multiply_groups(scratch, &a, &b, n, k == s.k);
+            a.first += n;
+            b.first += n;
         }
-        for (size_t row = 0; row < s.rows; row++) {
-            kiln_amx_sums_of(scratch->sums, &scratch->block, row, s.cols);
-            finish_row(&scratch->tiles, args, scratch->sums, &s, row, dtype);
-        }
+        for (size_t row = 0; row < s.rows; row++)
+            finish_block_row(scratch, args, &s, row, dtype);
     }
     kiln_amx_end();
 }
