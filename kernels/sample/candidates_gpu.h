@@ -380,6 +380,9 @@ KILN_INLINE bool is_light(const kiln_row *row, exchange *shared, uint32_t count,
 KILN_INLINE bool kiln_row_peaked(const kiln_row *row) {
     const team_row *r = (const team_row *)(const void *)row;
     uint64_t own = 0, all;
+#if defined(KILN_PART_bf16)
+    if (r->team > 1) return false; /* counted_sm90a.h has counted it, or cannot */
+#endif
     KILN_LOOP
     for (uint32_t group = 0; group < group_count(r); group++) {
         float value = kiln_order_value(group_key(r, group) << 16);
@@ -395,7 +398,7 @@ KILN_INLINE bool kiln_row_peaked(const kiln_row *row) {
 KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filters, uint64_t all,
                                   const uint64_t *bits) {
     const team_row *r = (const team_row *)(const void *)row;
-    bool only_top_p = !filters->top_k && !filters->least;
+    bool only_top_p = all != 0;
     uint64_t need = only_top_p ? (uint64_t)((float)(all >> 16) * filters->top_p) + 1 : 0;
     uint32_t wanted = only_top_p ? LIKELY_GROUPS : filters->top_k, bound = 0;
     if (wanted == 1) bound = kiln_order_key(row->max);
@@ -419,8 +422,8 @@ KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filte
 KILN_INLINE int32_t sample_row(const kiln_sample_args *args, exchange *shared, uint64_t number) {
     const kiln_element *x = (const kiln_element *)args->x + number * (uint64_t)args->x_stride;
     kiln_row_options options = kiln_options_of(args, number);
-    uint32_t turn[2] = {0, 0};
-    team_row r = {{x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, 1), shared, NULL, 1, 0, 0, 0, 0, turn, NULL};
+    uint32_t turn = 0;
+    team_row r = {{x, args->cols, 0.0f, 0.0f}, place_of(x, args->cols, 1), shared, NULL, 1, 0, 0, 0, 0, &turn, NULL};
     r.single = single_col(&r);
     divide_groups(&r);
     if (anew(kiln_thread()) == 0) {

@@ -177,19 +177,19 @@ KILN_INLINE uint64_t kiln_sample_need(float top_p, uint64_t all) {
  * The steps are a loop, so that an image has one copy of what they call. */
 KILN_INLINE uint32_t kiln_choose(const kiln_row *row, const kiln_filters *filters, const uint64_t *bits) {
     enum { TOP_K, TOP_K_EQUAL, TOP_P, TOP_P_EQUAL, DRAW };
-    kiln_choice choice = {filters->least, filters->least ? row->cols : 0, 0xffffffffu};
-    uint64_t need = 0;
-    int step = TOP_K;
 #ifdef KILN_ROW_FEW
     bool only_top_p = !filters->top_k && !filters->least;
     if (!only_top_p || (filters->top_p != 0.0f && kiln_row_peaked(row))) {
-        uint64_t all = only_top_p ? kiln_row_sum(row, choice, KILN_WEIGHT) : 0;
+        const kiln_choice whole = {0, 0, 0xffffffffu};
+        uint64_t all = only_top_p ? kiln_row_sum(row, whole, KILN_WEIGHT) : 0;
         uint32_t col = kiln_row_few(row, filters, all, bits);
         if (col != KILN_NOWHERE) return col;
     }
 #endif
+    kiln_choice choice = {filters->least, filters->least ? row->cols : 0, 0xffffffffu};
+    uint64_t need = 0;
     KILN_LOOP
-    for (; step <= DRAW; step++) {
+    for (int step = TOP_K; step <= DRAW; step++) {
         bool equal = step == TOP_K_EQUAL || step == TOP_P_EQUAL;
         if ((step == TOP_K && !filters->top_k) || (step == TOP_P && filters->top_p == 0.0f) || (equal && !need))
             continue;

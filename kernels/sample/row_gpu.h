@@ -63,7 +63,9 @@ enum {
     BINS = 1 << BINS_LOG2,
     AHEAD = 4,                             /* elements that a thread has in flight, or compares at a time */
     GROUPS = KILN_BLOCK_LOG2 > 9 ? 8 : 16, /* of a thread's vectors */
+    MAGNITUDES = 32 << 7,                  /* counts: numbers of bf16 of 32 powers of two */
     RANKS = 512,
+    TOLD = 1 << 16,
     RANKS_PAST = AHEAD << 3, /* that draw reads beyond them */
 };
 
@@ -95,14 +97,21 @@ typedef struct exchange {
             uint64_t sums[RANKS];
         };
         uint64_t threads[KILN_BLOCK];
+        uint32_t numbers[MAGNITUDES]; /* counted_sm90a.h */
     };
-    uint32_t counts[KILN_BLOCK];
+    union {
+        uint32_t counts[KILN_BLOCK];
+        uint64_t negative[SHARES]; /* counted_sm90a.h: of negative numbers, what shares are of positive ones */
+    };
     uint64_t shares[2][SHARES];
     uint64_t subgroups[KILN_SUBGROUPS];
     uint64_t told[3];
     row_place place;
-    uint64_t bits;        /* the row's random bits */
-    kiln_filters filters; /* of several blocks, which lack registers */
+    uint64_t bits; /* the row's random bits */
+    /* Of several blocks, which lack registers. */
+    kiln_filters filters;
+    float max, inverse_temperature;
+    uint32_t turn;
     uint64_t through;
     uint64_t kept[2], sum[2]; /* the last rank that a filter keeps, and what is kept weighs */
     uint32_t found;
@@ -116,9 +125,12 @@ typedef struct exchange {
 
 /* More of it, where a team is several blocks: what the others send. */
 typedef struct meeting {
-    uint16_t greatest[TEAM_MOST][KILN_BLOCK]; /* what each block has in its `own` */
-    uint64_t shared[2], told, gathered;       /* barriers: of the shares, of what is told, of candidates */
-    uint64_t arrived[KILN_SUBGROUPS];         /* of the vectors of each subgroup's share */
+    union {
+        uint16_t greatest[TEAM_MOST][KILN_BLOCK]; /* what each block has in its `own` */
+        uint64_t masses[TEAM_MOST][SHARES];       /* counted_sm90a.h: of each block, from each share */
+    };
+    uint64_t shared[2], told, gathered; /* barriers: of the shares, of what is told, of candidates */
+    uint64_t arrived[KILN_SUBGROUPS];   /* of the vectors of each subgroup's share */
 } meeting;
 
 /* A row, and its team. */
@@ -130,7 +142,7 @@ typedef struct team_row {
     uint32_t team, rank;
     uint32_t single;              /* the column of the single element that the thread has; cols: it has none */
     uint32_t groups, rounds_log2; /* candidates_gpu.h */
-    uint32_t *turn;               /* how often shares have been given, which alternate, and been told */
+    uint32_t *turn;               /* how often shares have been given, which alternate; TOLD for each time of telling */
     struct piece *piece;          /* resident_sm90a.h */
 } team_row;
 
@@ -289,7 +301,7 @@ KILN_INLINE uint32_t find_share(exchange *shared, const uint64_t *values, uint32
 
 /* Gives all blocks of the team a value of each subgroup. more: bytes that each block is sent besides. */
 KILN_INLINE void team_give(const team_row *r, uint64_t value, uint32_t more) {
-    uint32_t share = own_share(r), turn = r->turn[0]++;
+    uint32_t share = own_share(r), turn = (*r->turn)++;
     uint64_t *shares = r->shared->shares[turn % 2];
     if (r->team == 1 && anew(lane()) == 0) shares[share] = value;
     if (r->team == 1) return;
@@ -302,7 +314,7 @@ KILN_INLINE void team_give(const team_row *r, uint64_t value, uint32_t more) {
 /* What has just been given, by all blocks: it stays until the next is given but one. What the block wrote to its own
  * memory before it gave is seen by all its threads. */
 KILN_INLINE const uint64_t *team_take(const team_row *r) {
-    uint32_t turn = r->turn[0] - 1;
+    uint32_t turn = *r->turn - 1;
     if (r->team == 1)
         kiln_barrier();
     else
@@ -318,8 +330,8 @@ KILN_INLINE const uint64_t *team_share(const team_row *r, uint64_t value) {
 /* Gives all blocks of the team three values of the thread that is `mine`. Returns them, which stay until the next call
  * but with team_share in between. */
 KILN_INLINE const uint64_t *team_tell(const team_row *r, bool mine, const uint64_t values[3]) {
-    uint32_t turn = r->turn[1]++;
     uint64_t *told = r->shared->told;
+    *r->turn += TOLD;
     if (r->team > 1 && kiln_thread() == 0) KILN_TEAM_EXPECT(&r->meeting->told, (uint32_t)sizeof r->shared->told);
     if (mine) {
         KILN_UNROLL
@@ -333,7 +345,7 @@ KILN_INLINE const uint64_t *team_tell(const team_row *r, bool mine, const uint64
     if (r->team == 1)
         kiln_barrier();
     else
-        KILN_TEAM_WAIT(&r->meeting->told, turn % 2);
+        KILN_TEAM_WAIT(&r->meeting->told, (*r->turn / TOLD + 1) % 2);
     return told;
 }
 
@@ -735,7 +747,7 @@ KILN_INLINE uint32_t kiln_row_find(const kiln_row *row, kiln_choice choice, kiln
 #endif
     exchange *shared = r->shared;
     uint32_t begin = 0, end = r->place.cols, each = 0, count = r->team * KILN_SUBGROUPS;
-    const uint64_t *values = shared->shares[(r->turn[0] - 1) % 2];
+    const uint64_t *values = shared->shares[(*r->turn - 1) % 2];
     KILN_LOOP
     for (;;) {
         uint64_t through;

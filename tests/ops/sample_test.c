@@ -335,13 +335,19 @@ static double wide_logit(void) {
     return (random_integer(0, 1) ? 1 : -1) * exp2(random_number(-14, 9));
 }
 
+/* Numbers so small that they all weigh the same with a temperature of 1. */
+static double small_logit(void) {
+    return random_number(-0x1p-40, 0x1p-40);
+}
+
 static double some_logit(void) {
     return random_integer(0, 2) ? any_logit() : rarely_infinite_logit();
 }
 
 /* The same calls on the CPU give the same columns, whichever way a device finds them: among few candidates, among more
- * than a block has threads, among more than there is room for, with candidates that turn out not to suffice, and in
- * rows whose threads have more vectors than groups. The CPU's one thread is the process's own: mutants run in no
+ * than a block has threads, among more than there is room for, with candidates that turn out not to suffice, by how
+ * many elements there are of each number, where that does not suffice, and in rows whose threads have more vectors than
+ * groups. The CPU's one thread is the process's own: mutants run in no
  * process of several. */
 static void test_agreement(kiln_stream *stream) {
     static const struct {
@@ -363,6 +369,10 @@ static void test_agreement(kiln_stream *stream) {
         {3, 16411, 0, 0, 0, 0, few_logits},        {3, 16411, 1, 1, 0.5, 0, few_logits},
         {3, 16411, 50, 1, 0.9, 0, any_logit},      {2, 16411, 0, 1, 0, 0, rarely_infinite_logit},
         {2, 16411, 0, 20, 0, 0, wide_logit},       {3, 16411, 0, 0.01, 0, 0, negative_logit},
+        {2, 16411, 0, 20, 0.9, 0, wide_logit},     {2, 16411, 0, 0.7, 0.6, 0, negative_logit},
+        {3, 16411, 0, 1, 0.8, 0, few_logits},      {2, 16411, 0, 1, 0.97, 0, few_logits},
+        {2, 16411, 0, 1, 0.5, 0, small_logit},     {2, 16411, 0, 1, 0, 0, small_logit},
+        {2, 16411, 0, 1, 0.9, 0, some_logit},      {2, 16411, 0, 1, 0.9, 0, rarely_finite_logit},
     };
     kiln_device_options options = {.backend = KILN_BACKEND_CPU, .threads = 1};
     kiln_device *cpu;
