@@ -73,7 +73,7 @@ KILN_INLINE bool counting_begin(counting *c, const kiln_row *row) {
 /* Counts an element, given as the upper half of a word. */
 KILN_INLINE void count_element(exchange *shared, const counting *c, uint32_t element) {
     const uint32_t numbers = kiln_sm90a_shared(shared->numbers), step = sizeof *shared->numbers;
-    const int32_t place = (int32_t)((element >> 16 & 0x7fff) * step) + (int32_t)(numbers - c->base * step);
+    const int32_t place = (int32_t)(element >> 14 & 0x7fff * step) + (int32_t)(numbers - c->base * step);
     const uint32_t amount = (int32_t)element < 0 ? NEGATIVE : 1;
     kiln_sm90a_tally(place > (int32_t)numbers ? (uint32_t)place : numbers, amount, kiln_float(element), c->least);
 }
@@ -97,67 +97,85 @@ KILN_INLINE void count_share(const team_row *r, const counting *c) {
 KILN_INLINE bool count_row(const team_row *r, const counting *c) {
     const float small = kiln_float(c->base << 16);
     const bool same = small - r->row.max == -small - r->row.max;
+    const kiln_vector none = {{0}};
     kiln_barrier(); /* what the counts take the place of has been read by all */
-    KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < MAGNITUDES; i += KILN_BLOCK)
-        r->shared->numbers[i] = 0;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < sizeof r->shared->numbers / KILN_VECTOR_BYTES; i += KILN_BLOCK)
+        ((kiln_vector *)r->shared->numbers)[i + kiln_thread()] = none;
     kiln_barrier();
     count_share(r, c);
     KILN_TEAM_SYNC();
     return same || !__any_sync(0xffffffffu, *counts_of(r, 0, lane() % TEAM_MOST) != 0);
 }
 
-/* What the elements of each of the thread's numbers weigh. */
-KILN_INLINE void weigh_numbers(const team_row *r, const counting *c, uint64_t *sums) {
-    uint32_t counts[OWN_NUMBERS] = {0};
+/* How many elements there are of each of the thread's numbers in all blocks. Returns whether any thread of the subgroup
+ * has some. */
+KILN_INLINE bool count_numbers(const team_row *r, uint32_t *counts) {
+    uint32_t any = 0;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < OWN_NUMBERS; i++)
+        counts[i] = 0;
     KILN_LOOP
     for (uint32_t rank = 0; rank < TEAM_MOST; rank++) {
         const uint32_t *words = counts_of(r, own_magnitude(r), rank);
         KILN_UNROLL
         for (uint32_t i = 0; i < OWN_MAGNITUDES; i++) {
+            any |= words[i];
             counts[OWN_MAGNITUDES - 1 - i] += words[i] % NEGATIVE;
             counts[OWN_MAGNITUDES + i] += words[i] / NEGATIVE;
         }
     }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < OWN_NUMBERS; i++)
-        sums[i] = counts[i] * weight_of(&r->row, number_value(c, own_number(r, i)));
+    return __any_sync(0xffffffffu, any != 0);
+}
+
+/* The sum of the shares before one; *all is that of all. */
+KILN_INLINE uint64_t shares_before(const uint64_t *shares, uint32_t share, uint64_t *all) {
+    const uint64_t even = shares[2 * lane()], before = subgroup_before(even + shares[2 * lane() + 1], all);
+    return __shfl_sync(0xffffffffu, before + (share % 2 ? even : 0), (int)share / 2);
 }
 
 /* Shortens the choice to what top-p keeps. False: it ends among those that are counted as zeros. */
 KILN_INLINE bool count_top_p(const team_row *r, counting *c, float top_p) {
-    uint64_t sums[OWN_NUMBERS], high = 0, low = 0, high_all, low_all;
-    weigh_numbers(r, c, sums);
-    KILN_UNROLL
-    for (uint32_t i = 0; i < OWN_MAGNITUDES; i++) {
-        high += sums[i];
-        low += sums[OWN_MAGNITUDES + i];
+    uint32_t counts[OWN_NUMBERS];
+    uint64_t sums[OWN_NUMBERS] = {0}, high = 0, low = 0, high_all = 0, low_all = 0, after = 0, lower = 0;
+    if (count_numbers(r, counts)) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < OWN_NUMBERS; i++)
+            sums[i] = counts[i] * weight_of(&r->row, number_value(c, own_number(r, i)));
+        KILN_UNROLL
+        for (uint32_t i = 0; i < OWN_MAGNITUDES; i++) {
+            high += sums[i];
+            low += sums[OWN_MAGNITUDES + i];
+        }
+        after = subgroup_before(high, &high_all);
+        lower = subgroup_before(low, &low_all);
     }
-    const uint64_t after = subgroup_before(high, &high_all), lower = subgroup_before(low, &low_all);
     const uint32_t share = own_share(r);
     if (lane() < TEAM_MOST)
         KILN_TEAM_SEND(&r->shared->negative[share], lane(), &r->meeting->shared[*r->turn % 2], low_all);
     team_give(r, high_all, (uint32_t)sizeof r->shared->negative);
     const uint64_t *highs = team_take(r), *lows = r->shared->negative;
-    const uint64_t positive = sum_shares(r, highs, SHARES), all = positive + sum_shares(r, lows, SHARES);
-    const uint64_t need = kiln_sample_need(top_p, all);
+    uint64_t positive, negative;
+    const uint64_t high_after = shares_before(highs, share, &positive),
+                   low_before = shares_before(lows, share, &negative);
+    const uint64_t all = positive + negative, need = kiln_sample_need(top_p, all);
     if (need >= all) return true;
-    uint64_t before = positive - sum_shares(r, highs, share) - after - high, found[3] = {0, 0, 0};
-    const uint64_t before_low = positive + sum_shares(r, lows, share) + lower;
-    bool mine = false;
-    KILN_LOOP
-    for (uint32_t i = 0; i < OWN_NUMBERS; i++) {
-        before = i == OWN_MAGNITUDES ? before_low : before;
-        const uint64_t through = before + sums[0];
-        if (before < need && need <= through) {
-            mine = true;
-            found[0] = own_number(r, i);
-            found[1] = need - before;
-        }
-        before = through;
+    const uint64_t before_high = positive - high_after - after - high, before_low = positive + low_before + lower;
+    const bool is_high = before_high < need && need <= before_high + high;
+    const bool mine = is_high || (before_low < need && need <= before_low + low);
+    uint64_t found[3] = {0, 0, 0};
+    if (mine) {
+        uint64_t before = is_high ? before_high : before_low;
+        uint32_t i = is_high ? 0 : OWN_MAGNITUDES;
         KILN_UNROLL
-        for (uint32_t k = 0; k + 1 < OWN_NUMBERS; k++)
-            sums[k] = sums[k + 1];
+        for (uint32_t k = 0; k + 1 < OWN_MAGNITUDES; k++) {
+            const uint64_t sum = is_high ? sums[k] : sums[OWN_MAGNITUDES + k];
+            if (before + sum >= need) break;
+            before += sum;
+            i++;
+        }
+        found[0] = own_number(r, i);
+        found[1] = need - before;
     }
     const uint64_t *told = team_tell(r, mine, found);
     c->last = (uint32_t)told[0];
@@ -180,28 +198,50 @@ KILN_INLINE uint32_t find_in_block(const team_row *r, const row_measure *m, uint
     return before <= rest && rest < before + own ? find_in_share(r, m, rest - before) : KILN_NOWHERE;
 }
 
-/* Sends all blocks what the elements before the last number weigh in each block, of the thread's numbers. */
-KILN_INLINE void give_masses(const team_row *r, const counting *c) {
-    uint64_t weights[OWN_NUMBERS], mass = 0;
+/* Adds up two values over the subgroup's threads of which each has one of them: those without the bit the first, those
+ * with it the second. */
+KILN_INLINE uint64_t halve_sums(uint64_t first, uint64_t second, uint32_t bit) {
+    const bool odd = lane() & bit;
+    return (odd ? second : first) + kiln_shuffle_xor_64(odd ? first : second, bit);
+}
+
+/* What the elements of the thread's numbers before the last one weigh in a block. */
+KILN_INLINE uint64_t mass_in(const team_row *r, const uint64_t *weights, uint32_t rank) {
+    const uint32_t *words = counts_of(r, own_magnitude(r), rank);
+    uint64_t sum = 0;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < OWN_MAGNITUDES; i++)
+        sum +=
+            words[i] % NEGATIVE * weights[OWN_MAGNITUDES - 1 - i] + words[i] / NEGATIVE * weights[OWN_MAGNITUDES + i];
+    return sum;
+}
+
+/* What the elements of the subgroup's numbers before the last one weigh in the block of rank lane / 4. */
+KILN_INLINE uint64_t masses_of(const team_row *r, const counting *c) {
+    uint64_t weights[OWN_NUMBERS], sums[2][2];
     KILN_UNROLL
     for (uint32_t i = 0; i < OWN_NUMBERS; i++) {
         const uint32_t number = own_number(r, i);
         weights[i] = number < c->last ? weight_of(&r->row, number_value(c, number)) : 0;
     }
-    KILN_LOOP
-    for (uint32_t rank = 0; rank < TEAM_MOST; rank++) {
-        const uint32_t *words = counts_of(r, own_magnitude(r), rank);
-        uint64_t sum = 0;
-        KILN_UNROLL
-        for (uint32_t i = 0; i < OWN_MAGNITUDES; i++)
-            sum += words[i] % NEGATIVE * weights[OWN_MAGNITUDES - 1 - i] +
-                   words[i] / NEGATIVE * weights[OWN_MAGNITUDES + i];
-        sum = subgroup_sum(sum);
-        mass = lane() == rank ? sum : mass;
-    }
-    KILN_LOOP
-    for (uint32_t rank = 0; rank < TEAM_MOST && lane() < TEAM_MOST; rank++)
-        KILN_TEAM_SEND(&r->meeting->masses[lane()][own_share(r)], rank, &r->meeting->shared[*r->turn % 2], mass);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        sums[i % 2][i / 2] = halve_sums(mass_in(r, weights, i), mass_in(r, weights, i + 4), 16);
+    const uint64_t even = halve_sums(sums[0][0], sums[0][1], 8), odd = halve_sums(sums[1][0], sums[1][1], 8);
+    uint64_t mass = halve_sums(even, odd, 4);
+    mass += kiln_shuffle_xor_64(mass, 2);
+    return mass + kiln_shuffle_xor_64(mass, 1);
+}
+
+/* Sends all blocks what the elements before the last number weigh in each block, of the subgroup's numbers. */
+KILN_INLINE void give_masses(const team_row *r, const counting *c) {
+    enum { LANES = KILN_SUBGROUP / TEAM_MOST };
+    uint32_t counts[OWN_NUMBERS];
+    uint64_t mass = 0, *place = &r->meeting->masses[lane() / LANES][own_share(r)];
+    if (count_numbers(r, counts)) mass = masses_of(r, c);
+    KILN_UNROLL
+    for (uint32_t rank = lane() % LANES; rank < TEAM_MOST; rank += LANES)
+        KILN_TEAM_SEND(place, rank, &r->meeting->shared[*r->turn % 2], mass);
     team_give(r, 0, (uint32_t)sizeof r->meeting->masses);
 }
 

@@ -27,6 +27,16 @@ KILN_INLINE team_row resident_row(const kiln_sample_args *args, exchange *shared
     return r;
 }
 
+/* Whether candidates may be looked for: not where they are counted. */
+KILN_INLINE bool is_ranked(const kiln_row_options *options) {
+#if defined(KILN_PART_bf16)
+    return options->top_k > 0 || options->min_p > 0.0f;
+#else
+    (void)options;
+    return true;
+#endif
+}
+
 #if defined(KILN_PART_bf16)
 /* The same row, from shared memory, so that registers need not hold what is known of it while it is counted. */
 KILN_INLINE void resident_again(team_row *r) {
@@ -55,7 +65,8 @@ KILN_INLINE void sample_resident(const kiln_sample_args *args, exchange *shared,
         if (kiln_thread() == 0 && KILN_TEAM_RANK() == 0) args->y[kiln_block()] = col;
         return;
     }
-    team_give(&r, subgroup_greatest(own), send_greatest(&r, own));
+    const uint32_t sent = is_ranked(&options) ? send_greatest(&r, own) : 0;
+    team_give(&r, subgroup_greatest(own), sent);
     if (kiln_thread() == 0) shared->bits = kiln_sample_bits(args, kiln_block()); /* while others give */
     const uint32_t greatest = greatest_share(&r, team_take(&r));
     if (!greatest) {
