@@ -16,13 +16,14 @@ import time
 sys.dont_write_bytecode = True  # beside the sources
 
 PRECISIONS = ("f16", "bf16")
-# Operators and what of them has several tiles: the choices of `tile`, and further settings.
+# Operators and what of them has several tiles: the choices of `tile`, further settings, and the optional tensors that are left
+# out.
 OPERATORS = {
-    "gemm": (("large", "medium", "small", "portable"), {}),
-    "gemm_fp8": (("large", "small", "portable"), {}),
-    "gemm_int8": (("large", "small", "portable"), {}),
-    "gemm_nvfp4": (("large", "small", "portable"), {}),
-    "gemm_w4a16": (("256", "128", "64"), {"weight_layout": "sm80_v1"}),
+    "gemm": (("large", "medium", "small", "portable"), {}, ("c", "bias", "norm_weight")),
+    "gemm_fp8": (("large", "medium", "small", "portable"), {}, ("bias",)),
+    "gemm_int8": (("large", "medium", "small", "portable"), {}, ("bias",)),
+    "gemm_nvfp4": (("large", "small", "portable"), {}, ("bias",)),
+    "gemm_w4a16": (("256", "128", "64"), {"weight_layout": "sm80_v1"}, ("c", "bias", "pre_scale", "norm_weight")),
 }
 # n and k of the products of Llama 3: 8B's, and a shard's of 70B; and squares, which fill every device.
 LAYERS = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (1280, 8192), (8192, 1024), (7168, 8192), (8192, 3584))
@@ -52,7 +53,7 @@ def shapes_of(dry):
 
 def cases_of(dry, only):
     for shape in shapes_of(dry):
-        for operator, (tiles, settings) in OPERATORS.items():
+        for operator, (tiles, settings, _) in OPERATORS.items():
             for precision in PRECISIONS:
                 for tile in tiles:
                     function = f"{operator}_{precision}"
@@ -88,9 +89,8 @@ def bench(kiln, device, function, settings):
     command = [kiln, "bench", "--device", device, "--json", "--size", "1"]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
-    for name in ("c", "bias"):
-        if name == "bias" or function.startswith("gemm_f16") or function.startswith("gemm_bf16"):
-            command += ["--without", name]
+    for name in OPERATORS[function.rpartition("_")[0]][2]:
+        command += ["--without", name]
     return json.loads(run(*command, function))["functions"][0].get("median_ns")  # a simulated device has none
 
 

@@ -31,8 +31,9 @@ const cli_command cli_bench = {
         "warm-up, over several calls where one is short. The spread is from the fastest tenth to the slowest, as a\n"
         "part of the median. GB/s counts each input and output once. Sizes that are not set are typical, and one\n"
         "follows from --size. Inputs are random; optional ones of integers, which are lengths, indices or seeds, are\n"
-        "left out. On a simulated device there are no times: what one call does is counted. Bytes are of global\n"
-        "memory, for each element of the output; a request is an access of a warp or wave, a sector 32 bytes.\n",
+        "left out, and the other optional ones are named before the sizes. On a simulated device there are no times:\n"
+        "what one call does is counted. Bytes are of global memory, for each element of the output; a request is an\n"
+        "access of a warp or wave, a sector 32 bytes.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,
@@ -53,7 +54,7 @@ typedef struct bench_request {
 
 typedef struct bench_result {
     const char *function;
-    char sizes[96];
+    char sizes[160];   /* after the names of optional inputs */
     uint64_t elements; /* of the outputs */
     uint64_t moved;    /* bytes of inputs and outputs */
     uint64_t memory;   /* moved and the workspace: what the device held */
@@ -165,12 +166,18 @@ static uint64_t elements_of(const npy_header *array) {
 
 static void describe(const operator_call *call, bench_result *result) {
     size_t length = 0;
+    for (uint32_t i = 0; i < call->op->field_count && length < sizeof result->sizes; i++) {
+        const call_field *field = &call->fields[i];
+        if (field->given && field->description->optional && field->description->role == KILN_FIELD_INPUT)
+            length += (size_t)snprintf(result->sizes + length, sizeof result->sizes - length, "%s%s", length ? " " : "",
+                                       field->description->name);
+    }
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         const call_field *field = &call->fields[i];
-        if (call_is_tensor(field->description)) result->moved += field->array.data_size;
+        if (call_is_tensor(field->description) && field->given) result->moved += field->array.data_size;
         if (field->description->role == KILN_FIELD_OUTPUT && field->given)
             result->elements += elements_of(&field->array);
-        if (field->description->role == KILN_FIELD_SIZE && length < sizeof result->sizes)
+        if (field->description->role == KILN_FIELD_SIZE && field->given && length < sizeof result->sizes)
             length += (size_t)snprintf(result->sizes + length, sizeof result->sizes - length, "%s%s=%" PRId64,
                                        length ? " " : "", field->description->name, field->value);
     }

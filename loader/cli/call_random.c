@@ -37,7 +37,7 @@ static int unit_bytes(operator_call *call, uint64_t *out_unit) {
     *out_unit = 1;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         uint64_t bytes[2];
-        if (!call_is_tensor(call->fields[i].description)) continue;
+        if (!call_is_tensor(call->fields[i].description) || !call->fields[i].given) continue;
         for (int value = 1; value <= 2; value++) {
             call_field copy = call->fields[i];
             scale(call, value);
@@ -57,6 +57,7 @@ static int choose_sizes(operator_call *call, uint64_t size) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         if (field->description->role != KILN_FIELD_SIZE || field->given) continue;
+        if (!*field->description->shape && call_size_is_unused(call, field)) continue;
         field->given = true;
         field->value = field->description->typical;
         field->follows = field->description->follows != NULL;
@@ -70,12 +71,12 @@ static int choose_sizes(operator_call *call, uint64_t size) {
 
 int call_randomise(operator_call *call, uint64_t size) {
     uint64_t state = 1;
-    int chosen = choose_sizes(call, size);
-    if (chosen != CLI_OK) return chosen;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         field->given |= call_is_tensor(field->description) && !field->left_out;
     }
+    int chosen = choose_sizes(call, size);
+    if (chosen != CLI_OK) return chosen;
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
         if (!call_is_tensor(field->description) || !field->given) continue;
