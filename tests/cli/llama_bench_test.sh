@@ -151,6 +151,7 @@ check "unknown weights" says '--weights int4: must be w4a16, fp8 or int8' --shap
 check "an unknown cache" says '--cache int8: must be same or fp8' --shape tiny --cache int8
 check "no batch" says '--batch : must be' --shape tiny --batch ''
 check "a batch of zero" says '--batch 1,0: must be' --shape tiny --batch 1,0
+check "a batch that is missing" says '--batch 1,,2: must be' --shape tiny --batch 1,,2
 check "a peak of zero" says '--peak 0: must be' --shape tiny --peak 0
 check "no steps" says '--steps 0: must be' --shape tiny --steps 0
 check "an option that is none" says '--stepz: is no option' --shape tiny --stepz 3

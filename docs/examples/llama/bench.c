@@ -48,11 +48,11 @@ static const char usage[] =
 /* ---- Arguments ---- */
 
 static bool read_batches(const char *text, request *r) {
-    char copy[256], *rest = NULL;
+    char copy[256], *rest = copy;
     r->batch_count = 0;
     if (strlen(text) >= sizeof copy) return false;
     strcpy(copy, text);
-    for (const char *one = strtok_r(copy, ",", &rest); one; one = strtok_r(NULL, ",", &rest)) {
+    for (const char *one; (one = strsep(&rest, ","));) {
         if (r->batch_count == BATCHES_MOST || !llama_read_number(one, 1, 65536, &r->batches[r->batch_count]))
             return false;
         r->batch_count++;
