@@ -39,6 +39,8 @@ static kiln_status check(const char *name, kiln_w4a16_layout layout, int64_t n, 
     KILN__REQUIRE(k % depth == 0, "%s: k is %lld: must be a multiple of %lld in %s", name, (long long)k,
                   (long long)depth, names[layout]);
     KILN__REQUIRE(from && to, "%s: weights or packed is NULL", name);
+    const uint64_t bytes = (uint64_t)n * (uint64_t)k / 2, a = (uintptr_t)from, b = (uintptr_t)to;
+    KILN__REQUIRE((a < b ? b - a : a - b) >= bytes, "%s: weights and packed overlap", name);
     return KILN_OK;
 }
 
