@@ -5,10 +5,17 @@ typedef enum specials { IEEE, FN, FNUZ, FINITE } specials;
 typedef struct layout {
     int exponent, mantissa, bias;
     specials specials;
+    uint32_t largest; /* the largest finite number's bits, without sign */
 } layout;
 
+#define LARGEST_IEEE(exponent, mantissa)   ((((1u << (exponent)) - 1) << (mantissa)) - 1)
+#define LARGEST_FN(exponent, mantissa)     ((1u << ((exponent) + (mantissa))) - 2)
+#define LARGEST_FNUZ(exponent, mantissa)   ((1u << ((exponent) + (mantissa))) - 1)
+#define LARGEST_FINITE(exponent, mantissa) LARGEST_FNUZ(exponent, mantissa)
+
 static const layout layouts[SIM_FORMAT_COUNT] = {
-#define SIM_FORMAT_LAYOUT(name, exponent, mantissa, bias, specials) [SIM_##name] = {exponent, mantissa, bias, specials},
+#define SIM_FORMAT_LAYOUT(name, exponent, mantissa, bias, specials) \
+    [SIM_##name] = {exponent, mantissa, bias, specials, LARGEST_##specials(exponent, mantissa)},
     SIM_FORMATS(SIM_FORMAT_LAYOUT)
 #undef SIM_FORMAT_LAYOUT
 };
@@ -29,21 +36,6 @@ static uint32_t sign_bit(const layout *l) {
     return 1u << (l->exponent + l->mantissa);
 }
 
-/* The largest finite number's bits, without sign. */
-static uint32_t largest(const layout *l) {
-    uint32_t all = sign_bit(l) - 1;
-    switch (l->specials) {
-    case IEEE:
-        return (((1u << l->exponent) - 1) << l->mantissa) - 1;
-    case FN:
-        return all - 1;
-    case FNUZ:
-    case FINITE:
-        return all;
-    }
-    return 0;
-}
-
 static uint32_t canonical_nan(const layout *l) {
     switch (l->specials) {
     case IEEE:
@@ -53,7 +45,7 @@ static uint32_t canonical_nan(const layout *l) {
     case FNUZ:
         return sign_bit(l);
     case FINITE:
-        return largest(l);
+        return l->largest;
     }
     return 0;
 }
@@ -110,12 +102,11 @@ static uint64_t round_normal(const layout *l, double magnitude) {
 static uint32_t overflow(const layout *l, sim_rounding rounding, bool negative, bool saturate, bool infinite) {
     bool away = rounding == SIM_ROUND_NEAREST_EVEN || rounding == SIM_ROUND_NEAREST_AWAY ||
                 (rounding == SIM_ROUND_UP && !negative) || (rounding == SIM_ROUND_DOWN && negative);
-    if (saturate || l->specials == FINITE || (!away && !infinite)) return largest(l);
+    if (saturate || l->specials == FINITE || (!away && !infinite)) return l->largest;
     return l->specials == IEEE ? ((1u << l->exponent) - 1) << l->mantissa : canonical_nan(l);
 }
 
-uint32_t sim_encode(sim_format format, double value, sim_rounding rounding, bool saturate) {
-    const layout *l = &layouts[format];
+static uint32_t encode_any(const layout *l, double value, sim_rounding rounding, bool saturate) {
     if (isnan(value)) return canonical_nan(l);
     bool negative = signbit(value);
     double magnitude = fabs(value);
@@ -127,20 +118,27 @@ uint32_t sim_encode(sim_format format, double value, sim_rounding rounding, bool
     } else {
         int exponent = (int)(bits_of(magnitude) >> 52) - 1023; /* of f64's own denormals too low, which no format has */
         int lowest = 1 - l->bias;
-        uint64_t wide;
-        if (rounding == SIM_ROUND_NEAREST_EVEN && exponent >= lowest) {
-            wide = round_normal(l, magnitude);
-        } else {
-            int scale = (exponent > lowest ? exponent : lowest) - l->mantissa;
-            double whole = round_magnitude(magnitude * sim_power_of_two(-scale), rounding, negative);
-            /* whole has up to mantissa + 1 bits; a carry moves on into the exponent by itself. */
-            uint64_t biased = (uint64_t)(scale + l->mantissa + l->bias - 1);
-            wide = (biased << l->mantissa) + (uint64_t)whole;
-        }
-        bits = wide > largest(l) ? overflow(l, rounding, negative, saturate, false) : (uint32_t)wide;
+        int scale = (exponent > lowest ? exponent : lowest) - l->mantissa;
+        double whole = round_magnitude(magnitude * sim_power_of_two(-scale), rounding, negative);
+        /* whole has up to mantissa + 1 bits; a carry moves on into the exponent by itself. */
+        uint64_t biased = (uint64_t)(scale + l->mantissa + l->bias - 1);
+        uint64_t wide = (biased << l->mantissa) + (uint64_t)whole;
+        bits = wide > l->largest ? overflow(l, rounding, negative, saturate, false) : (uint32_t)wide;
     }
     if (l->specials == FNUZ && (bits == 0 || bits == sign_bit(l))) return bits;
     return bits | (negative ? sign_bit(l) : 0);
+}
+
+uint32_t sim_encode(sim_format format, double value, sim_rounding rounding, bool saturate) {
+    const layout *l = &layouts[format];
+    const double magnitude = fabs(value);
+    const int exponent = (int)(bits_of(magnitude) >> 52) - 1023;
+    /* A normal number that does not overflow, to nearest: most are. */
+    if (rounding == SIM_ROUND_NEAREST_EVEN && exponent >= 1 - l->bias && exponent < 1024) {
+        const uint64_t wide = round_normal(l, magnitude);
+        if (wide <= l->largest) return (uint32_t)wide | (signbit(value) ? sign_bit(l) : 0);
+    }
+    return encode_any(l, value, rounding, saturate);
 }
 
 /* Makes the last bit of a rounded result odd if it was inexact: error is what the exact result exceeds it by. */

@@ -45,19 +45,23 @@ static float float_of(uint32_t bits) {
 }
 
 /* A number of 16 or 8 bits without its sign: its bits, moved up to those of an f32, are off by a power of two. */
-static float widened(uint32_t magnitude, uint32_t infinite, int shift, float power) {
+static inline float widened(uint32_t magnitude, uint32_t infinite, int shift, float power) {
     if (magnitude > infinite) return NAN;
     return magnitude == infinite ? INFINITY : float_of(magnitude << shift) * power;
 }
 
-static float value_of(sim_format format, uint32_t bits) {
+static inline float value_of_half(uint32_t bits) {
+    const float value = widened(bits & 0x7fff, 0x7c00, 13, 0x1p112f);
+    return bits >> 15 ? -value : value;
+}
+
+static inline __attribute__((always_inline)) float value_of(sim_format format, uint32_t bits) {
     float value;
     switch (format) {
     case SIM_f16:
-        value = widened(bits & 0x7fff, 0x7c00, 13, 0x1p112f);
-        return bits >> 15 ? -value : value;
+        return value_of_half(bits);
     case SIM_e5m2:
-        return value_of(SIM_f16, bits << 8);
+        return value_of_half(bits << 8);
     case SIM_e4m3: /* it has no infinity */
         value = (bits & 0x7f) == 0x7f ? NAN : widened(bits & 0x7f, 0x80, 20, 0x1p120f);
         return bits >> 7 ? -value : value;
@@ -126,18 +130,16 @@ static uint32_t cut(const ptx_matrix_unit *unit, sim_format result, double value
         uint32_t bits = ptx_narrow_store(SIM_f16, value, SIM_ROUND_NEAREST_EVEN, 0);
         return bits == 0x8000 ? 0 : bits; /* a zero is +0 */
     }
-    if (fabs(value) >= 0x1p128) value = copysign(INFINITY, value);
-    return ptx_narrow_store(SIM_f32, value, SIM_ROUND_ZERO, 0) & ~((1u << (23 - unit->kept)) - 1);
+    const float nearest = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &nearest, sizeof bits);
+    if (fabs((double)nearest) > fabs(value) && fabs(value) < 0x1p128) bits--;
+    return bits & ~((1u << (23 - unit->kept)) - 1);
 }
 
 /* The accumulator and products, aligned to the largest exponent, cut off, and added. */
 static double aligned_sum(const ptx_matrix_unit *unit, ptx_matrix_number c, const ptx_matrix_number *a,
-                          const ptx_matrix_number *b, uint32_t count) {
-    int most = c.exponent;
-    for (uint32_t i = 0; i < count; i++) {
-        int exponent = a[i].exponent + b[i].exponent;
-        most = exponent > most ? exponent : most;
-    }
+                          const ptx_matrix_number *b, uint32_t count, int most) {
     if (most < PTX_MATRIX_LEAST_EXPONENT) return 0;
     /* In units of the last bit that is kept. A product is below 4 times the power of its exponent. */
     double per_unit = sim_power_of_two(unit->fraction - most);
@@ -147,17 +149,34 @@ static double aligned_sum(const ptx_matrix_unit *unit, ptx_matrix_number c, cons
     return (double)sum * sim_power_of_two(most - unit->fraction);
 }
 
+/* The largest exponent of the accumulator and the products. *out_finite: none of the numbers is an infinity or a NaN.
+ */
+static int largest_exponent(ptx_matrix_number c, const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count,
+                            bool *out_finite) {
+    enum { INFINITE = 1024 };
+    int most = c.exponent, of_one = c.exponent;
+    for (uint32_t i = 0; i < count; i++) {
+        const int x = a[i].exponent, y = b[i].exponent, larger = x > y ? x : y;
+        most = x + y > most ? x + y : most;
+        of_one = larger > of_one ? larger : of_one;
+    }
+    *out_finite = of_one < INFINITE;
+    return most;
+}
+
 static uint32_t sum_truncating(const ptx_matrix_unit *unit, sim_format result, ptx_matrix_number c,
                                const ptx_matrix_number *a, const ptx_matrix_number *b, uint32_t count) {
     uint32_t bits = 0;
     for (uint32_t first = 0; first < count; first += unit->terms) {
         uint32_t terms = count - first < unit->terms ? count - first : unit->terms;
+        bool finite;
+        const int most = largest_exponent(c, a + first, b + first, terms, &finite);
         double sum = c.value;
-        for (uint32_t i = first; i < first + terms; i++)
+        for (uint32_t i = first; i < first + terms && !finite; i++)
             sum += a[i].value * b[i].value;
-        if (isfinite(sum)) sum = aligned_sum(unit, c, a + first, b + first, terms);
+        if (finite) sum = aligned_sum(unit, c, a + first, b + first, terms, most);
         bits = isnan(sum) ? ptx_narrow_nan(result) : cut(unit, result, sum);
-        c = ptx_matrix_number_of(result, bits);
+        if (first + terms < count) c = ptx_matrix_number_of(result, bits);
     }
     return bits;
 }

@@ -124,7 +124,8 @@ static void count_shared(ptx_warp *warp, const uint64_t *addresses, uint32_t mas
     sim_counters *counters = &warp->block->counters;
     uint32_t words = size > 4 ? size / 4 : 1, lanes = PTX_WARP / words;
     counters->shared_requests++;
-    if (regular(addresses, mask, size) || regular(addresses, mask, 0)) return;
+    const bool alone = !(mask & (mask - 1));
+    if (alone || regular(addresses, mask, size) || regular(addresses, mask, 0)) return;
     for (uint32_t first = 0; first < PTX_WARP; first += lanes) {
         if (are_neighbours(addresses, mask & (uint32_t)((1ull << lanes) - 1) << first, size)) continue;
         uint64_t seen[BANKS][BANKS];

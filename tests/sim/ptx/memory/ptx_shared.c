@@ -176,15 +176,31 @@ static bool check(const ptx_block *block, ptx_warp *warp, const ptx_op *op, cons
     return true;
 }
 
+/* Reads whole words if they meet nothing that could be wrong; false: each must be looked at. An access is aligned to
+ * its size, so that all of its words are in one chunk. */
+static inline bool read_quietly(const ptx_block *block, const ptx_warp *warp, const ptx_op *op, uint64_t address,
+                                uint32_t size, uint16_t thread) {
+    enum { CHUNK_BYTES = PTX_SHADOW_CHUNK * 4 };
+    if ((address | size) % 4 || address % CHUNK_BYTES + size > CHUNK_BYTES) return false;
+    ptx_shadow *words = word_at(block, address);
+    for (uint32_t w = 0; w < size / 4; w++)
+        if (words[w].split || !is_quiet(block, &words[w])) return false;
+    for (uint32_t w = 0; w < size / 4; w++)
+        touch(block, warp, op, &words[w], thread, false);
+    return true;
+}
+
 uint8_t *ptx_shared_bytes_of(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address,
                              uint32_t size, bool read, bool write) {
     if (!in_bounds(block, warp, op, lane, address, size)) return NULL;
     if (op->flags & PTX_F_ACQUIRE) ptx_flag_acquire(block, warp, address);
-    for (uint32_t i = 0, step; i < size; i += step) {
+    const uint16_t thread = thread_of(warp, lane);
+    const bool done = !write && read_quietly(block, warp, op, address, size, thread);
+    for (uint32_t i = 0, step; i < size && !done; i += step) {
         ptx_shadow *shadow = shadow_at(block, address + i, size - i, &step);
         bool quiet = !write && is_quiet(block, shadow);
         if (!quiet && !check(block, warp, op, shadow, lane, address + i, read, write)) return NULL;
-        touch(block, warp, op, shadow, thread_of(warp, lane), write);
+        touch(block, warp, op, shadow, thread, write);
     }
     warp->block->moved |= write && !read;
     if (write && !read && block->flag_count) ptx_flag_forget(block, warp, address, size);

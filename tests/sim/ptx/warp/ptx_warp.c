@@ -478,12 +478,16 @@ bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
         group++;
     uint64_t before = block->instructions;
     uint32_t polls = block->polls;
+    ptx_frame *frame = NULL;
+    warp->group = group;
     while (quantum--) {
-        const ptx_op *op = &group->frame->code->ops[group->op];
-        warp->frame = group->frame->bytes;
-        warp->group = group;
+        if (frame != group->frame) {
+            frame = group->frame;
+            warp->frame = frame->bytes;
+        }
+        const ptx_op *op = &frame->code->ops[group->op];
         uint32_t mask = guard_mask(warp, op, group->mask);
-        if (group->frame->undefined && !ptx_undefined_step(warp, op, mask)) break;
+        if (frame->undefined && !ptx_undefined_step(warp, op, mask)) break;
         if (op->touched && mask && !ptx_wgmma_touch(warp, op)) break;
         block->instructions++;
         block->counters.instructions++;
