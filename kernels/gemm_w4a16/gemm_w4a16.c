@@ -119,7 +119,7 @@ typedef struct plan {
     uint32_t threads;       /* of a block */
     uint32_t panels;        /* non-zero: scales and zeros pass through shared memory */
     uint32_t cluster;       /* blocks of a cluster, which do tiles beside each other; 0: none */
-    uint32_t tiles;         /* of a cluster's blocks, which share them: gemm_w4a16_mma_shared_16 */
+    uint32_t tiles;         /* of a cluster's blocks, which share them and rows of a */
     uint32_t shared_bytes;  /* dynamic shared memory */
     bool normed;            /* normalised rows of a go by way of the workspace */
     bool joined;            /* sums do */
@@ -173,17 +173,16 @@ static bool takes_panels(const kiln_gemm_w4a16_params *params, const kiln_kernel
            groups > 1 && kiln__rows_wide(addresses, weight_rows(params), groups, 1);
 }
 
-/* Whether the kernel that also normalises rows takes the place of one for few rows. */
-static bool normalises(const kiln_gemm_w4a16_params *params, const kiln_module *module, unsigned kernel) {
-    return params->norm_weight && kernel == KERNEL_gemm_w4a16_mma_rows_8 &&
-           !module->kernels[KERNEL_gemm_w4a16_mma_norm_8].info.absent && !params->pre_scale &&
-           params->k <= KILN_W4A16_NORM_DEPTH;
+/* Whether kernels for few rows of weights in sm80_v1 may normalise rows themselves: those of bf16. */
+static bool normalises(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
+    return params->norm_weight && !module->kernels[KERNEL_gemm_w4a16_mma_norm_8].info.absent && !params->pre_scale;
 }
 
 /* The plan for few rows of weights in sm80_v1. The warps of a block share k: 16 for 8 rows and 8 for 16, which
  * multiprocessors have registers for, where each block has one for itself, else half as many. */
 static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, unsigned kernel) {
-    const bool fused = normalises(params, module, kernel);
+    const bool fused =
+        kernel == KERNEL_gemm_w4a16_mma_rows_8 && params->k <= KILN_W4A16_NORM_DEPTH && normalises(params, module);
     const unsigned taken = fused ? KERNEL_gemm_w4a16_mma_norm_8 : kernel;
     const kiln_kernel_info *info = &module->kernels[taken].info;
     const uint32_t *tile = info->tile;
@@ -205,19 +204,38 @@ static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
                   .normed = params->norm_weight && !fused};
 }
 
-/* The plan by gemm_w4a16_mma_shared_16 or _zeros_16, of as many clusters of two blocks as find room at once; no kernel
- * where it has none for the call. A multiprocessor has registers for 14 warps: of one block, or where that takes more
- * than one round and a half of k fits twice, of two. */
+/* Which kernel has rows of a in shared memory: one that multiplies columns of a with pre_scale or, where it normalises
+ * rows, with norm_weight, and one for either without them. */
+static unsigned shared_rows_kernel_of(const kiln_gemm_w4a16_params *params, bool factors) {
+    if (factors) return KERNEL_gemm_w4a16_mma_shared_factors_16;
+    return params->zeros ? KERNEL_gemm_w4a16_mma_shared_zeros_16 : KERNEL_gemm_w4a16_mma_shared_16;
+}
+
+/* The shared memory before rows of a, and with them: half of k, a row of factors where there are. */
+static uint64_t shared_rows_head(bool factors) {
+    return KILN_W4A16_SHARED_BARRIERS + (factors ? KILN_W4A16_SHARED_SQUARES : 0);
+}
+
+static uint64_t shared_rows_bytes(const kiln_gemm_w4a16_params *params, bool factors) {
+    const uint64_t depth = tiles_of(params->k, 2 * KILN_W4A16_SHARED_STEP) * KILN_W4A16_SHARED_STEP;
+    return shared_rows_head(factors) +
+           ((uint64_t)params->m + factors) * (depth * sizeof(uint16_t) + KILN_W4A16_SHARED_PADDING);
+}
+
+/* The plan by such a kernel, of as many clusters of two blocks as find room at once; no kernel where it has none for
+ * the call. A multiprocessor has registers for 14 warps: of one block, or where that takes more than one round and a
+ * half of k fits twice, of two. */
 static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
     enum { STEP = KILN_W4A16_SHARED_STEP, WARPS = 14, SUMS = 16 * 32 * (int)sizeof(float), RESERVED = 1024 };
-    const unsigned taken = params->zeros ? KERNEL_gemm_w4a16_mma_shared_zeros_16 : KERNEL_gemm_w4a16_mma_shared_16;
-    const kiln_kernel *kernel = &module->kernels[taken];
     const kiln_device_info *device = &module->device->info;
+    const uint64_t most = (uint64_t)device->max_shared_bytes;
+    const bool fused = normalises(params, module) && shared_rows_bytes(params, true) <= most;
+    const bool factors = fused || params->pre_scale;
+    const unsigned taken = shared_rows_kernel_of(params, factors);
+    const kiln_kernel *kernel = &module->kernels[taken];
     const uint64_t pairs = (uint64_t)device->multiprocessors / 2, tiles = tiles_of(weight_rows(params), 32);
-    const uint64_t steps = tiles_of(params->k, 2 * STEP), most = (uint64_t)device->max_shared_bytes;
-    const uint64_t row_bytes = steps * STEP * sizeof(uint16_t) + KILN_W4A16_SHARED_PADDING;
-    const uint64_t bytes = KILN_W4A16_SHARED_BARRIERS + (uint64_t)params->m * row_bytes;
-    if (kernel->info.absent || params->m <= 8 || params->m > 16 || params->k % STEP || params->pre_scale || !pairs ||
+    const uint64_t steps = tiles_of(params->k, 2 * STEP), bytes = shared_rows_bytes(params, factors);
+    if (kernel->info.absent || params->m <= 8 || params->m > 16 || params->k % STEP || !pairs ||
         (params->group && params->group % STEP) || bytes > most)
         return (plan){.threads = 0};
     const bool twice = tiles > pairs * WARPS && bytes <= (most + RESERVED) / 2 - RESERVED;
@@ -225,7 +243,7 @@ static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln
     const uint64_t rounds = tiles_of((int64_t)tiles, (uint32_t)(pairs * blocks * warps));
     const uint64_t each = tiles_of((int64_t)tiles, (uint32_t)(pairs * blocks * rounds));
     const uint64_t parts_most = warps / each, parts = steps < parts_most ? steps : parts_most;
-    const uint64_t sums_bytes = KILN_W4A16_SHARED_BARRIERS + each * parts * SUMS;
+    const uint64_t sums_bytes = shared_rows_head(factors) + each * parts * SUMS;
     kiln__plan_take(kernel, "is for so few rows");
     return (plan){.kernel = taken,
                   .cols = 32,
@@ -234,7 +252,7 @@ static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln
                   .tiles = (uint32_t)each,
                   .threads = (uint32_t)(each * parts) * KILN_SUBGROUP,
                   .shared_bytes = (uint32_t)(bytes > sums_bytes ? bytes : sums_bytes),
-                  .normed = params->norm_weight != NULL};
+                  .normed = params->norm_weight && !fused};
 }
 
 /* The kernels of tiles for weights in sm80_v1: an image has those of wgmma or those of mma.sync. */

@@ -1,7 +1,8 @@
 /* gemm_w4a16 of 9 to 16 rows by mma.sync, for sm_90a, f16 and bf16, of weights in the layout sm80_v1 with groups that
- * whole steps of 128 of k are of, without pre_scale: gemm_w4a16_mma_shared_16, and gemm_w4a16_mma_shared_zeros_16 of
- * weights with zeros. Weights, factors and products are those of gemm_w4a16_mma_rows.h, which does the other calls;
- * here rows of a are in shared memory, and a block does as many columns as a multiprocessor has to.
+ * whole steps of 128 of k are of: gemm_w4a16_mma_shared_16, gemm_w4a16_mma_shared_zeros_16 of weights with zeros, and
+ * gemm_w4a16_mma_shared_factors_16 where columns of a have factors, as by pre_scale or, in bf16, where its rows are
+ * normalised. Weights, scales and products are those of gemm_w4a16_mma_rows.h, which does the other calls; here rows of
+ * a are in shared memory, and a block does as many columns as a multiprocessor has to.
  *
  * What bounds gemm_w4a16_mma_rows_16 is a: each 32 columns read it again from L2, four bytes of a for two of weights.
  * 28672 x 8192 is 121 MB of weights and scales and 235 MB of a, and took 59.3 us on an H100 (driver 580.159.04,
@@ -22,6 +23,11 @@
  * 282, in the assembler's code, where that of gemm_w4a16_mma_rows_16 is 405, and 28672 x 4096 with zeros takes an
  * H100's schedulers 9 us (predicted), and reading 21.
  *
+ * Factors are one more row beside a's, and each warp multiplies what it reads of a with them: a step is 361
+ * instructions, with zeros or without. Of rows that are normalised a block adds up the squares of its half of k, once:
+ * warps that have the same part of k for several tiles have a range of it each. The blocks exchange these sums as those
+ * of products, and divide by the root at the end. So 16 rows need no launch that normalises them first.
+ *
  * Floor: one read of the weights. Not measured. */
 #ifndef KILN_KERNELS_GEMM_W4A16_MMA_SHARED_H
 #define KILN_KERNELS_GEMM_W4A16_MMA_SHARED_H
@@ -33,7 +39,8 @@
 #include "kernels/gemm_w4a16/gemm_w4a16_shared_args.h"
 
 enum : uint32_t {
-    SHARED_TILES = 2,  /* of 8 rows of a */
+    SHARED_TILES = 2, /* of 8 rows of a */
+    SHARED_ROWS = SHARED_TILES * 8,
     SHARED_STEPS = 2,  /* of weights, ahead */
     TOTAL_STEPS = 4,   /* whose zeros are multiplied at once */
     TF32 = 0xffffe000, /* the bits of an f32 that are one of TF32 */
@@ -42,33 +49,36 @@ enum : uint32_t {
 static_assert((uint32_t)KILN_W4A16_SHARED_STEP == STEP, "the host side divides k into steps");
 static_assert(SLAB % STEP == 0, "a step is of one slab");
 
-/* Rows of a in shared memory: of k from `first` to `end`. */
+/* Rows of a in shared memory, and before them one of factors where there are: of k from `first` to `end`. */
 struct shared_rows {
-    uint32_t barriers, rows; /* addresses in shared memory */
+    uint32_t barriers, factors, rows; /* addresses in shared memory */
     uint32_t first, end, row_bytes;
 };
 
+template <bool FACTORS>
 KILN_INLINE shared_rows shared_rows_of(const kiln_gemm_w4a16_args &args, const uint8_t *dynamic) {
     shared_rows a;
     a.barriers = kiln_sm90a_shared(dynamic);
-    a.rows = a.barriers + KILN_W4A16_SHARED_BARRIERS;
     a.first = kiln_sm90a_cluster_rank() * args.split;
     a.end = a.first + args.split < (uint32_t)args.k ? a.first + args.split : (uint32_t)args.k;
     a.row_bytes = args.split * (uint32_t)sizeof(kiln_element) + KILN_W4A16_SHARED_PADDING;
+    a.factors = a.barriers + KILN_W4A16_SHARED_BARRIERS + (FACTORS ? KILN_W4A16_SHARED_SQUARES : 0);
+    a.rows = a.factors + (FACTORS ? a.row_bytes : 0);
     return a;
 }
 
-/* Copies all slabs, by one warp, a lane for each row. */
-KILN_INLINE void fetch_slabs(const kiln_gemm_w4a16_args &args, const shared_rows &a) {
-    const uint32_t lane = kiln_thread() % 32;
-    const kiln_element *row = (const kiln_element *)args.a + lane * (uint64_t)args.a_stride;
-    uint32_t barrier = a.barriers, to = a.rows + lane * a.row_bytes;
+/* Copies all slabs, by one warp, a lane for each row, of which the first has factors where there are. */
+template <bool FACTORS> KILN_INLINE void fetch_slabs(const kiln_gemm_w4a16_args &args, const shared_rows &a) {
+    const uint32_t lane = kiln_thread() % 32, rows = (uint32_t)args.m + FACTORS;
+    const kiln_element *row = (const kiln_element *)args.a + (lane - FACTORS) * (uint64_t)args.a_stride;
+    uint32_t barrier = a.barriers, to = a.factors + lane * a.row_bytes;
+    if (FACTORS && lane == 0) row = (const kiln_element *)args.pre_scale;
     KILN_LOOP
     for (uint32_t k = a.first; k < a.end; k += SLAB) {
         const uint32_t left = a.end - k, bytes = (left < SLAB ? left : SLAB) * (uint32_t)sizeof(kiln_element);
-        if (lane == 0) kiln_sm90a_mbarrier_arrive_expect_tx(barrier, bytes * (uint32_t)args.m);
+        if (lane == 0) kiln_sm90a_mbarrier_arrive_expect_tx(barrier, bytes * rows);
         __syncwarp();
-        if (lane < (uint32_t)args.m) kiln_sm90a_copy_bytes(to, row + k, bytes, barrier);
+        if (lane < rows) kiln_sm90a_copy_bytes(to, row + k, bytes, barrier);
         barrier += 8;
         to += SLAB * (uint32_t)sizeof(kiln_element);
     }
@@ -81,6 +91,51 @@ KILN_INLINE void read_rows(kiln_vector *to, const uint32_t *rows, uint32_t at) {
         asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
                      : "=r"(to[i].words[0]), "=r"(to[i].words[1]), "=r"(to[i].words[2]), "=r"(to[i].words[3])
                      : "r"(rows[i] + at * (uint32_t)sizeof(kiln_element)));
+}
+
+/* What a kernel with factors of a's columns has besides: of rows that are normalised, the range of k whose squares a
+ * warp adds up, in its place in shared memory. Warps that share a part of k have a range of it each. */
+template <bool FACTORS> struct shared_factors {
+    float *squares; /* of 16 rows */
+    uint32_t first, count;
+};
+template <> struct shared_factors<false> {};
+
+/* Adds up the squares of a step of k, if it is in the range: four lanes have parts of two rows. */
+KILN_INLINE void add_squares(const shared_factors<true> &factors, const uint32_t *rows, uint32_t k) {
+    const uint32_t lane = kiln_thread() % 32;
+    float sums[SHARED_TILES] = {};
+    if (k - factors.first >= factors.count) return;
+    KILN_LOOP
+    for (uint32_t c = 0; c < STEP; c += CHUNK) {
+        kiln_vector of_a[SHARED_TILES];
+        read_rows(of_a, rows, k + c);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < SHARED_TILES; i++) {
+            float values[KILN_VECTOR];
+            kiln_vector_values(values, of_a[i]);
+            sums[i] = kiln_add_squares(sums[i], values);
+        }
+    }
+    KILN_UNROLL
+    for (uint32_t i = 0; i < SHARED_TILES; i++) {
+        sums[i] += kiln_shuffle_xor(sums[i], 1);
+        sums[i] += kiln_shuffle_xor(sums[i], 2);
+        if (lane % 4 == 0) factors.squares[i * 8 + lane / 4] += sums[i];
+    }
+}
+KILN_INLINE void add_squares(const shared_factors<false> &, const uint32_t *, uint32_t) {}
+
+/* Multiplies a lane's vectors of a chunk of a, which is at k, with the factors of their columns. */
+template <bool FACTORS> KILN_INLINE void multiply_factors(const shared_rows &a, kiln_vector *of_a, uint32_t k) {
+    kiln_vector of_chunk;
+    if (!FACTORS) return;
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(of_chunk.words[0]), "=r"(of_chunk.words[1]), "=r"(of_chunk.words[2]), "=r"(of_chunk.words[3])
+                 : "r"(a.factors + (k + kiln_thread() % 4 * KILN_VECTOR) * (uint32_t)sizeof(kiln_element)));
+    KILN_UNROLL
+    for (uint32_t i = 0; i < SHARED_TILES; i++)
+        multiply_pairs(&of_a[i], of_chunk);
 }
 
 /* What a kernel of weights with zeros has besides: the sums of a's rows over up to four steps, and of how many. A
@@ -135,10 +190,10 @@ KILN_INLINE void add_zeros(const kiln_gemm_w4a16_args &, float (*)[SHARED_TILES]
                            const row_sources<SHARED_TILES> &, uint32_t, uint32_t, uint32_t) {}
 
 /* Adds to the sums the products of a tile's steps, every `parts`th from number `part` on. */
-template <bool ZEROS>
+template <bool ZEROS, bool FACTORS>
 KILN_INLINE void multiply_shared(const kiln_gemm_w4a16_args &args, float (*sums)[SHARED_TILES][4], const shared_rows &a,
-                                 row_sources<SHARED_TILES> from, row_tile<SHARED_TILES> (*tiles)[STEP_TILES],
-                                 row_group *groups, uint32_t step) {
+                                 const shared_factors<FACTORS> &factors, row_sources<SHARED_TILES> from,
+                                 row_tile<SHARED_TILES> (*tiles)[STEP_TILES], row_group *groups, uint32_t step) {
     row_totals<ZEROS> totals = {};
     const uint32_t lane = kiln_thread() % 32, end = a.end + SHARED_STEPS * step;
     uint32_t rows[SHARED_TILES];
@@ -155,12 +210,14 @@ KILN_INLINE void multiply_shared(const kiln_gemm_w4a16_args &args, float (*sums)
             const uint32_t at = from.k - SHARED_STEPS * step - a.first; /* of the block's */
             if (from.k >= end) return;
             kiln_sm90a_mbarrier_wait(a.barriers + at / SLAB * 8, 0);
+            add_squares(factors, rows, at);
             row_products<SHARED_TILES> products = {};
             KILN_UNROLL
             for (uint32_t t = 0; t < STEP_TILES; t++) {
                 KILN_UNROLL
                 for (uint32_t c = 0; c < TILE_CHUNKS; c++) {
                     read_rows(tiles[s][t].a[c], rows, at + t * KILN_W4A16_TILE_DEPTH + c * CHUNK);
+                    multiply_factors<FACTORS>(a, tiles[s][t].a[c], at + t * KILN_W4A16_TILE_DEPTH + c * CHUNK);
                     multiply_chunk(&products, tiles[s][t], tiles[s][t], c);
                     total_rows(&totals, tiles[s][t].a[c]);
                 }
@@ -169,7 +226,7 @@ KILN_INLINE void multiply_shared(const kiln_gemm_w4a16_args &args, float (*sums)
             }
             add_products<SHARED_TILES>(sums, products.of, true, groups[s].scale);
             refill_groups<SHARED_TILES, 1>(args, groups + s, from, false, a.end);
-            add_zeros(args, sums, &totals, from, at + a.first, step, a.end);
+            if (!FACTORS || args.zeros) add_zeros(args, sums, &totals, from, at + a.first, step, a.end);
         }
     }
 }
@@ -188,19 +245,56 @@ KILN_INLINE float cluster_sum(warp_sums<SHARED_TILES> *shared, uint32_t tiles, u
     return sum;
 }
 
-template <bool ZEROS> KILN_INLINE void gemm_w4a16_mma_shared(const kiln_gemm_w4a16_shared_args &all) {
+/* The factors of a warp, which has tile number `number` of the block's, one of `tiles` that there are. */
+KILN_INLINE shared_factors<true> shared_factors_of(const kiln_gemm_w4a16_args &args, float *of_warps, uint32_t number,
+                                                   uint32_t tiles, uint32_t step) {
+    shared_factors<true> factors;
+    const uint32_t lane = kiln_thread() % 32, each = ((args.split + step - 1) / step + tiles - 1) / tiles;
+    factors.squares = of_warps + kiln_thread() / 32 * SHARED_ROWS;
+    factors.first = number * each * step;
+    factors.count = args.norm_weight ? each * step : 0;
+    if (lane < SHARED_ROWS) factors.squares[lane] = 0.0f;
+    return factors;
+}
+
+/* Adds up the squares of a's rows that the warps of a block have. */
+KILN_INLINE void join_squares(const float *of_warps, float *of_block) {
+    const uint32_t lane = kiln_thread() % 32, warps = blockDim.x / 32;
+    KILN_LOOP
+    for (uint32_t row = kiln_thread() / 32; row < SHARED_ROWS; row += warps) {
+        float sum = lane < warps ? of_warps[lane * SHARED_ROWS + row] : 0.0f;
+        KILN_UNROLL
+        for (uint32_t distance = 16; distance; distance /= 2)
+            sum += kiln_shuffle_xor(sum, distance);
+        if (lane == 0) of_block[row] = sum;
+    }
+}
+
+/* What a row's sums are multiplied with, where both blocks of a cluster have squares of it. */
+KILN_INLINE float cluster_factor(const kiln_gemm_w4a16_args &args, float *squares, uint32_t row) {
+    if (!args.norm_weight) return 1.0f;
+    return norm_of(&args, *kiln_sm90a_shared_of(squares + row, 0) + *kiln_sm90a_shared_of(squares + row, 1));
+}
+
+template <bool ZEROS, bool FACTORS> KILN_INLINE void gemm_w4a16_mma_shared(const kiln_gemm_w4a16_shared_args &all) {
     const kiln_gemm_w4a16_args &args = all.plain;
     extern __shared__ __align__(16) uint8_t dynamic[];
     const uint32_t warp = kiln_thread() / 32, rank = kiln_sm90a_cluster_rank();
     const uint32_t first_tile = kiln_tile() / 2 * all.tiles, tile = first_tile + warp % all.tiles;
     const uint32_t step = blockDim.x / 32 / all.tiles * STEP, cols_log2 = columns_log2(args);
     const bool present = (uint64_t)tile << cols_log2 < (uint64_t)args.n;
-    const shared_rows a = shared_rows_of(args, dynamic);
+    const shared_rows a = shared_rows_of<FACTORS>(args, dynamic);
     row_sources<SHARED_TILES> from =
         row_sources_of<SHARED_TILES>(args, present ? tile : first_tile, a.first + warp / all.tiles * STEP);
+    float *squares = (float *)(dynamic + KILN_W4A16_SHARED_BARRIERS), *of_warps = squares + SHARED_ROWS;
     row_tile<SHARED_TILES> tiles[SHARED_STEPS][STEP_TILES] = {};
     row_group groups[SHARED_STEPS] = {};
+    shared_factors<FACTORS> factors = {};
     float sums[BLOCKS][SHARED_TILES][4] = {};
+    if constexpr (FACTORS) {
+        const uint32_t left = (uint32_t)(((uint64_t)args.n - 1 >> cols_log2) + 1) - first_tile;
+        factors = shared_factors_of(args, of_warps, tile - first_tile, left < all.tiles ? left : all.tiles, step);
+    }
     if (kiln_thread() < KILN_W4A16_SHARED_BARRIERS / 8) {
         kiln_sm90a_mbarrier_init(a.barriers + 8 * kiln_thread(), 1);
         kiln_sm90a_fence_mbarrier_init();
@@ -213,11 +307,13 @@ template <bool ZEROS> KILN_INLINE void gemm_w4a16_mma_shared(const kiln_gemm_w4a
         refill_groups<SHARED_TILES, 1>(args, groups + s, from, false, present ? a.end : 0);
     }
     kiln_barrier();
-    if (warp == 0) fetch_slabs(args, a);
-    if (present) multiply_shared<ZEROS>(args, sums, a, from, tiles, groups, step);
+    if (warp == 0) fetch_slabs<FACTORS>(args, a);
+    if (present) multiply_shared<ZEROS>(args, sums, a, factors, from, tiles, groups, step);
 
-    warp_sums<SHARED_TILES> *shared = (warp_sums<SHARED_TILES> *)(dynamic + KILN_W4A16_SHARED_BARRIERS);
+    warp_sums<SHARED_TILES> *shared =
+        (warp_sums<SHARED_TILES> *)(dynamic + KILN_W4A16_SHARED_BARRIERS + (FACTORS ? KILN_W4A16_SHARED_SQUARES : 0));
     kiln_barrier(); /* a has been read */
+    if constexpr (FACTORS) join_squares(of_warps, squares);
     give_sums(sums, shared + warp);
     kiln_sm90a_cluster_sync();
     const uint32_t cols = all.tiles << cols_log2;
@@ -226,9 +322,11 @@ template <bool ZEROS> KILN_INLINE void gemm_w4a16_mma_shared(const kiln_gemm_w4a
         const uint32_t row = rank * 8 + i / cols, place = i % cols, col = place & ((1u << cols_log2) - 1);
         const uint64_t d_col = ((uint64_t)first_tile << cols_log2) + place;
         if (row >= (uint64_t)args.m || d_col >= (uint64_t)args.n) continue;
-        const float sum = cluster_sum(shared, all.tiles, place >> cols_log2, row, col);
+        const float factor = FACTORS ? cluster_factor(args, squares, row) : 1.0f;
+        const float sum = cluster_sum(shared, all.tiles, place >> cols_log2, row, col) * factor;
         if (args.paired)
-            finish_pair(&args, sum, cluster_sum(shared, all.tiles, place >> cols_log2, row, col + KILN_W4A16_TILE_ROWS),
+            finish_pair(&args, sum,
+                        cluster_sum(shared, all.tiles, place >> cols_log2, row, col + KILN_W4A16_TILE_ROWS) * factor,
                         row, d_col);
         else
             finish_element(&args, sum, row, d_col);
@@ -240,10 +338,13 @@ template <bool ZEROS> KILN_INLINE void gemm_w4a16_mma_shared(const kiln_gemm_w4a
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD extern "C" __global__ __cluster_dims__(2, 1, 1) __launch_bounds__(14 * 32, 1) void
 KILN_ENTRY(gemm_w4a16_mma_shared_16, kiln_gemm_w4a16_shared_args) {
-    gemm_w4a16_mma_shared<false>(args);
+    gemm_w4a16_mma_shared<false, false>(args);
 }
 KILN_ENTRY(gemm_w4a16_mma_shared_zeros_16, kiln_gemm_w4a16_shared_args) {
-    gemm_w4a16_mma_shared<true>(args);
+    gemm_w4a16_mma_shared<true, false>(args);
+}
+KILN_ENTRY(gemm_w4a16_mma_shared_factors_16, kiln_gemm_w4a16_shared_args) {
+    gemm_w4a16_mma_shared<true, true>(args);
 }
 #pragma pop_macro("KILN_ENTRY_HEAD")
 

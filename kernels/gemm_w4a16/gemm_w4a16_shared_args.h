@@ -1,8 +1,11 @@
-/* gemm_w4a16: the argument of the kernel for 9 to 16 rows in shared memory, which begins with that of the others. */
+/* gemm_w4a16: the argument of the kernels for 9 to 16 rows in shared memory, which begins with that of the others. */
 #ifndef KILN_KERNELS_GEMM_W4A16_SHARED_ARGS_H
 #define KILN_KERNELS_GEMM_W4A16_SHARED_ARGS_H
 
 #include "kernels/gemm_w4a16/gemm_w4a16_args.h"
+
+/* Bytes behind the barriers, where columns of a have factors: squares of 16 rows, of the block and of 14 warps. */
+enum { KILN_W4A16_SHARED_SQUARES = 1024 };
 
 KILN_ARGS_BEGIN
 typedef struct kiln_gemm_w4a16_shared_args {

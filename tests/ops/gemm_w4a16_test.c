@@ -529,6 +529,35 @@ static void test_packed_fused_rows(kiln_stream *stream) {
     }
 }
 
+/* And of 9 to 16 rows in groups of whole steps, with and without zeros, norms and pre_scale: fewer steps than warps and
+ * more; and so many columns that clusters of blocks have several tiles of them, the last one fewer. */
+static void test_packed_shared_rows(kiln_stream *stream) {
+    static const int64_t of[][2] = {{384, 128}, {2560, 256}, {4480, 0}};
+    kiln_device_info info = {0};
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!takes_packed(stream, p)) continue;
+        for (int i = 0; i < 8; i++) {
+            shape s = {.m = 9 + i, .n = i % 2 ? 48 : 64, .k = of[i % 3][0], .group = of[i % 3][1]};
+            s.layout = KILN_W4A16_SM80_V1;
+            s.norm = i != 4 && i != 6;
+            s.zeros = i & 2;
+            s.pre_scale = i & 4;
+            s.gated = i % 3 == 1;
+            s.c = !s.gated && i % 2;
+            s.bias = i % 4 == 0;
+            s.activation = s.gated ? KILN_GEMM_SILU : KILN_GEMM_NONE;
+            s.groups_first = i % 4 == 3;
+            s.padding = i % 3 ? 0 : 8;
+            s.eps = i % 2 ? 0 : 0.25;
+            run(stream, p, s);
+        }
+        shape s = {.m = 14, .n = 32 * (info.multiprocessors / 2 * 3 - 1), .k = 1408, .group = 128, .norm = true};
+        s.layout = KILN_W4A16_SM80_V1;
+        run(stream, p, s);
+    }
+}
+
 /* And in all tiles, divided and not. */
 static void test_packed_fused_tiles(kiln_stream *stream) {
     for (precision p = F16; p < precision_end(); p++) {
@@ -715,6 +744,7 @@ int main(void) {
         on_each_device(test_packed_rounds),
         on_each_device(test_fused),
         on_each_device(test_packed_fused_rows),
+        on_each_device(test_packed_shared_rows),
         on_each_device(test_packed_fused_tiles),
         on_one_device(test_refusals),
         on_one_device(test_fused_refusals),

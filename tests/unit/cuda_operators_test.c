@@ -313,24 +313,28 @@ static void test_gemm_fuses_few_rows(void **state) {
 }
 
 /* gemm_w4a16's kernels for repacked weights of few rows: 9 to 16 of groups of whole steps of k have a in shared memory,
- * in as many clusters of two blocks as find room at once, with zeros to add and without; others have not. */
+ * in as many clusters of two blocks as find room at once, with zeros to add or factors of a's columns and without; and
+ * they normalise a themselves, where there is room for a row of factors. */
 static void test_gemm_w4a16_chooses_by_sizes(void **state) {
     (void)state;
     static const struct {
         int64_t m, n, k, group;
-        bool zeros, pre_scale;
+        bool zeros, pre_scale, norm;
+        uint32_t launches, blocks, warps; /* of the last */
         const char *kernel;
-        uint32_t blocks, warps;
     } rows[] = {
-        {8, 4096, 4096, 128, true, false, "kiln_gemm_w4a16_mma_rows_8_bf16", 128, 16},
-        {9, 4096, 4096, 128, false, false, "kiln_gemm_w4a16_mma_shared_16_bf16", 128, 14},
-        {16, 28672, 8192, 128, false, false, "kiln_gemm_w4a16_mma_shared_16_bf16", MULTIPROCESSORS - 4, 14},
-        {16, 28672, 8192, 128, true, false, "kiln_gemm_w4a16_mma_shared_zeros_16_bf16", MULTIPROCESSORS - 4, 14},
-        {16, 4096, 14336, 0, true, false, "kiln_gemm_w4a16_mma_shared_zeros_16_bf16", 128, 14},
-        {16, 4096, 14336, 64, true, false, "kiln_gemm_w4a16_mma_rows_16_bf16", 128, 8},
-        {16, 4096, 14592, 128, true, false, "kiln_gemm_w4a16_mma_rows_16_bf16", 128, 8},
-        {16, 4096, 4096, 128, true, true, "kiln_gemm_w4a16_mma_rows_16_bf16", 128, 8},
-        {17, 4096, 4096, 128, true, false, "kiln_gemm_w4a16_wgmma_32_bf16", 0, 20},
+        {8, 4096, 4096, 128, true, false, true, 1, 128, 16, "kiln_gemm_w4a16_mma_norm_8_bf16"},
+        {9, 4096, 4096, 128, false, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_16_bf16"},
+        {16, 28672, 8192, 128, false, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_16_bf16"},
+        {16, 28672, 8192, 128, true, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_zeros_16_bf16"},
+        {16, 4096, 14336, 0, true, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_zeros_16_bf16"},
+        {16, 4096, 14336, 64, true, false, false, 1, 128, 8, "kiln_gemm_w4a16_mma_rows_16_bf16"},
+        {16, 4096, 14592, 128, true, false, false, 1, 128, 8, "kiln_gemm_w4a16_mma_rows_16_bf16"},
+        {16, 4096, 4096, 128, true, true, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_factors_16_bf16"},
+        {16, 6144, 4096, 128, false, false, true, 1, 128, 12, "kiln_gemm_w4a16_mma_shared_factors_16_bf16"},
+        {16, 4096, 14336, 128, true, false, true, 2, 128, 14, "kiln_gemm_w4a16_mma_shared_zeros_16_bf16"},
+        {16, 4096, 4096, 128, false, true, true, 2, 128, 14, "kiln_gemm_w4a16_mma_shared_factors_16_bf16"},
+        {17, 4096, 4096, 128, true, false, false, 1, 16, 20, "kiln_gemm_w4a16_wgmma_32_bf16"},
     };
     kiln_device *device = fixture_open(ON_SM_90);
     kiln_stream stream;
@@ -341,18 +345,21 @@ static void test_gemm_w4a16_chooses_by_sizes(void **state) {
         kiln_gemm_w4a16_params params = {.d = memory, .a = memory, .weights = memory, .scales = memory};
         params.zeros = rows[i].zeros ? memory : NULL;
         params.pre_scale = rows[i].pre_scale ? memory : NULL;
+        params.norm_weight = rows[i].norm ? memory : NULL;
         params.m = rows[i].m;
         params.n = rows[i].n;
         params.k = rows[i].k;
         params.group = rows[i].group;
         params.weight_layout = KILN_W4A16_SM80_V1;
+        params.workspace = rows[i].launches > 1 ? memory : NULL;
+        params.workspace_size = rows[i].launches > 1 ? TENSOR_BYTES : 0;
         sim.reset();
         assert_ok(kiln_gemm_w4a16_bf16(&stream, &params));
         static sim_launch seen;
-        assert_int_equal(sim.launches(), 1);
-        assert_true(sim.launch(0, &seen));
+        assert_int_equal(sim.launches(), rows[i].launches);
+        assert_true(sim.launch(rows[i].launches - 1, &seen));
         if (strcmp(seen.kernel, rows[i].kernel) != 0) fail_msg("row %zu: %s", i, seen.kernel);
-        if (rows[i].blocks && seen.grid[0] != rows[i].blocks) fail_msg("row %zu: %u blocks", i, seen.grid[0]);
+        if (seen.grid[0] != rows[i].blocks) fail_msg("row %zu: %u blocks", i, seen.grid[0]);
         if (seen.group[0] != 32 * rows[i].warps) fail_msg("row %zu: %u threads", i, seen.group[0]);
     }
     kiln_memory_free(device, memory);

@@ -11,9 +11,8 @@ static bench_activations activations(const bench_batch *b, const void *x, int64_
 /* Whether products normalise what they read, gate and add their results themselves: of matrices as they are or with 4
  * bits, and of as few rows as gemm and gemm_w4a16 normalise and gate in one launch. */
 static bool is_fused(const bench_pass *p) {
-    enum { FUSED_ROWS = 16, FUSED_ROWS_W4A16 = 8 };
-    const bench_format *format = &p->batch->model->format;
-    return !format->operators && p->rows <= (format->quantisation == LLAMA_W4A16 ? FUSED_ROWS_W4A16 : FUSED_ROWS);
+    enum { FUSED_ROWS = 16 };
+    return !p->batch->model->format.operators && p->rows <= FUSED_ROWS;
 }
 
 /* The product of rows of the residual stream, normalised, from one on. */

@@ -15,8 +15,8 @@ static void *zeros(uint64_t size) {
     return memory;
 }
 
-/* Counts one product of zeros, f16; `added`: with zeros to add to the weights. */
-static sim_launch launch_of(kiln_gemm_w4a16_params params, bool added) {
+/* Counts one product of zeros, f16; `added`: with zeros to add to the weights; `scaled`: with pre_scale. */
+static sim_launch launch_of(kiln_gemm_w4a16_params params, bool added, bool scaled) {
     static sim_launch launch;
     const uint64_t m = (uint64_t)params.m, n = (uint64_t)params.n, k = (uint64_t)params.k;
     void *a = zeros(m * k * ELEMENT), *weights = zeros(n * k / 2);
@@ -26,6 +26,7 @@ static sim_launch launch_of(kiln_gemm_w4a16_params params, bool added) {
     params.weights = weights;
     params.scales = scales;
     params.zeros = added ? scales : NULL;
+    params.pre_scale = scaled ? a : NULL;
     assert_ok(kiln_gemm_w4a16_f16(&stream, &params)); /* the first use loads */
     assert_ok(kiln_stream_sync(&stream));
     sim.reset();
@@ -50,7 +51,7 @@ static sim_counters product_of_groups(kiln_w4a16_layout layout, kiln_w4a16_tile 
                                            .group = (int64_t)group,
                                            .weight_layout = (int32_t)layout,
                                            .tile = (int32_t)tile};
-    return launch_of(params, group < GROUP).counters;
+    return launch_of(params, group < GROUP, false).counters;
 }
 
 static sim_counters product(kiln_w4a16_layout layout, kiln_w4a16_tile tile, uint64_t m, uint64_t n, uint64_t k) {
@@ -120,27 +121,28 @@ static void packed_rows_read_small_groups_once(void **state) {
 }
 
 /* Where a cluster of two blocks shares a, each reads its half once for all tiles of columns, of which a warp has one;
- * with zeros to add, too. No step of k adds to the conflicts. */
+ * with zeros to add or factors, too. No step of k adds to the conflicts. */
 static void packed_rows_read_a_once_for_a_cluster(void **state) {
     (void)state;
     enum { K = 256, TILES = 8, COLS = 32 };
     static const char *const kernels[] = {"kiln_gemm_w4a16_mma_shared_16_f16",
-                                          "kiln_gemm_w4a16_mma_shared_zeros_16_f16"};
+                                          "kiln_gemm_w4a16_mma_shared_zeros_16_f16",
+                                          "kiln_gemm_w4a16_mma_shared_factors_16_f16"};
     const uint64_t clusters = (uint64_t)info.multiprocessors / 2;
-    for (uint64_t i = 0; i < 2; i++) {
+    for (uint64_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         kiln_gemm_w4a16_params params = {.n = (int64_t)clusters * TILES * COLS, .k = K, .group = GROUP};
         kiln_kernel_info told;
         if (!find_kernel(kernels[i], &told)) continue;
         params.weight_layout = KILN_W4A16_SM80_V1;
         params.m = 9;
-        const sim_launch nine = launch_of(params, i != 0);
+        const sim_launch nine = launch_of(params, i == 1, i == 2);
         assert_string_equal(nine.kernel, kernels[i]);
         assert_int_equal(nine.grid[0], 2 * clusters);
         params.m = 16;
-        const sim_counters c = launch_of(params, i != 0).counters;
+        const sim_counters c = launch_of(params, i == 1, i == 2).counters;
         assert_int_equal(c.global_read_bytes - nine.counters.global_read_bytes, clusters * (16 - 9) * K * ELEMENT);
         params.k = 2 * K;
-        assert_int_equal(launch_of(params, i != 0).counters.shared_conflicts, c.shared_conflicts);
+        assert_int_equal(launch_of(params, i == 1, i == 2).counters.shared_conflicts, c.shared_conflicts);
     }
 }
 
