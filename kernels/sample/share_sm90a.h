@@ -61,7 +61,8 @@ KILN_INLINE uint64_t greatest_rank(uint32_t key, uint32_t col) {
 /* The first of the thread's columns whose key is this one. */
 KILN_INLINE uint32_t first_col(const team_row *r, uint32_t key) {
     const row_walk walk = walk_of(r);
-    if (r->single < r->place.head && kiln_sample_key(value_at(r, r->single)) == key) return r->single;
+    const float value = kiln_order_value(key);
+    if (r->single < r->place.head && value_at(r, r->single) == value) return r->single;
     KILN_LOOP
     for (uint32_t vector = walk.first; vector < walk.last; vector += KILN_SUBGROUP) {
         float values[KILN_VECTOR];
@@ -69,7 +70,7 @@ KILN_INLINE uint32_t first_col(const team_row *r, uint32_t key) {
         kiln_vector_values(values, vector_at(r, vector));
         KILN_UNROLL
         for (uint32_t i = KILN_VECTOR; i-- > 0;)
-            before = kiln_sample_key(values[i]) == key ? i : before;
+            before = values[i] == value ? i : before;
         if (before < KILN_VECTOR) return vector_col(r, vector) + before;
     }
     return r->single;
