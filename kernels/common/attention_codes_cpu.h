@@ -2,21 +2,22 @@
  * attention_codes.h says how weights are rounded, attention_codes_loop_cpu.h has the loop and its floor. The products
  * of int8 codes, and of a key and its scale, are exact but for the rounding of f32.
  *
- * Includers define ATTEND and JOIN, the entries' names, and code_number(code), the number of a code of q and k. Test:
- * build/tests/ops/mha_codes_test. */
+ * Includers define ATTEND and JOIN, the entries' names, and code_numbers(to, codes, count), the numbers of codes of q
+ * and k. Test: build/tests/ops/mha_codes_test. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_CODES_CPU_H
 #define KILN_KERNELS_COMMON_ATTENTION_CODES_CPU_H
 
 #define ATTEND_ARGS    kiln_attention_codes_args
 #define CODES_OF(args) (args)
 #include "kernels/common/attention_codes_loop_cpu.h"
-#include "kernels/common/float8.h"
+#include "kernels/common/float8_cpu.h"
 
 /* The numbers of a head of q or k times the scale. */
 KILN_INLINE void load_scaled(float *to, const uint8_t *codes, uint32_t size, float scale) {
+    code_numbers(to, codes, size);
     KILN_INDEPENDENT
     for (uint32_t d = 0; d < size; d++)
-        to[d] = code_number(codes[d]) * scale;
+        to[d] *= scale;
 }
 
 KILN_INLINE void load_query(float *to, const kiln_attention_codes_args *args, place at) {
@@ -39,14 +40,11 @@ KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, c
         }
         uint64_t row = s->kv_first + key + i, stride = (uint64_t)(values ? plain->v_stride : plain->k_stride);
         const uint8_t *codes = (const uint8_t *)(values ? plain->v : plain->k) + row * stride + kv_head * size;
-        if (values) {
-            KILN_INDEPENDENT
-            for (uint32_t d = 0; d < size; d++)
-                to[d] = kiln_e4m3_value(codes[d]);
-        } else {
+        if (values)
+            kiln_e4m3_load(to, codes, size);
+        else
             load_scaled(to, codes, size,
                         args->k_scales[kv_head * (uint64_t)args->k_scale_rows + kiln_scale_at(args->k_index, row)]);
-        }
     }
 }
 

@@ -20,7 +20,7 @@
 #include "kernels/common/cpu.h"
 
 #include "kernels/common/attention_products_cpu.h"
-#include "kernels/common/float8.h"
+#include "kernels/common/float8_cpu.h"
 #include "kernels/common/sequence.h"
 
 enum {
@@ -66,8 +66,7 @@ KILN_INLINE bool has_codes(const kiln_attention_args *args) {
 
 /* The numbers of a head's codes, followed by zeros up to whole vectors. */
 KILN_INLINE void load_codes(float *to, const uint8_t *codes, uint32_t size) {
-    for (uint32_t d = 0; d < size; d++)
-        to[d] = kiln_e4m3_value(codes[d]);
+    kiln_e4m3_load(to, codes, size);
     for (uint32_t d = size; d % KILN_VEC; d++)
         to[d] = 0.0f;
 }

@@ -1,5 +1,5 @@
 /* dequantize_fp8 and dequantize_int8 on the CPU: the operators' definition. The includer defines
- * KILN_DEQUANTIZE_VALUE(code), the number of a byte, and its kernel over kiln_dequantize. */
+ * codes_load(to, codes, count), the numbers of bytes, and its kernel over kiln_dequantize. */
 #ifndef KILN_KERNELS_COMMON_DEQUANTIZE_CPU_H
 #define KILN_KERNELS_COMMON_DEQUANTIZE_CPU_H
 
@@ -23,9 +23,10 @@ KILN_INLINE void kiln_dequantize(const void *arguments, const kiln_cpu_span *spa
                 float *target = kiln_tile_target(tile, y, dtype, nontemporal);
                 const float scale = scales[args.grouped ? col >> KILN_DEQUANTIZE_GROUP_LOG2 : 0];
                 kiln_prefetch(codes, count, KILN_PREFETCH_BYTES);
+                codes_load(target, codes, count);
                 KILN_INDEPENDENT
                 for (size_t i = 0; i < count; i++)
-                    target[i] = KILN_DEQUANTIZE_VALUE(codes[i]) * scale;
+                    target[i] *= scale;
                 kiln_tile_write(y, target, count, dtype, nontemporal);
             }
         }

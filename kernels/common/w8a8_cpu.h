@@ -302,7 +302,10 @@ KILN_OUTLINED void w8a8_join(const void *arguments, const kiln_cpu_span *span, k
 
 /* ---- Few rows ---- */
 
-enum { KEPT = 1 << 12 /* codes of a's rows that are kept as f32: whole groups of each row */ };
+enum {
+    KEPT = 1 << 12,    /* codes of a's rows that are kept as f32: whole groups of each row */
+    AHEAD_BYTES = 1024 /* of a row of b, prefetched while the bytes before them are multiplied */
+};
 
 /* Working memory for the rows. */
 typedef struct rows_scratch {
@@ -338,7 +341,9 @@ KILN_INLINE void multiply_row(rows_scratch *scratch, const kiln_w8a8_args *args,
     for (size_t k = 0; k < piece->n; k += GROUP) {
         const uint64_t group = (piece->k + k) / GROUP;
         const float right = grouped ? kiln_w8a8_scale(&args->b_scales, piece->col + col, group) : 0.0f;
+        const size_t ahead = k + AHEAD_BYTES;
         kiln_vec products[KILN_W8A8_ROWS];
+        kiln_prefetch(ahead < piece->n ? b + ahead : b + args->b_stride + (ahead - piece->n), GROUP, GROUP);
         take_group(scratch->b, b + k, kiln_min(piece->n - k, GROUP));
         KILN_UNROLL
         for (size_t r = 0; r < m; r++)

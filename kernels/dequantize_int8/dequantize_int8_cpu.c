@@ -3,7 +3,13 @@
  * Floor: one read of the codes and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_int8 --device cpu */
 #include "kernels/common/cpu.h"
-#define KILN_DEQUANTIZE_VALUE(code) (float)(int8_t)(code)
+
+KILN_INLINE void codes_load(float *to, const uint8_t *codes, size_t count) {
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        to[i] = (float)(int8_t)codes[i];
+}
+
 #include "kernels/common/dequantize_cpu.h"
 
 KILN_OUTLINED void dequantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {

@@ -3,14 +3,12 @@
  * Floor: 2 m n k operations for gemm_fp8_tiles, one read of b at memory bandwidth for gemm_fp8_rows.
  * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_fp8 --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/float8.h"
+#include "kernels/common/float8_cpu.h"
 
 #define W8A8_INTEGERS 0
 
 KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
-    KILN_INDEPENDENT
-    for (size_t i = 0; i < count; i++)
-        tile[i] = kiln_e4m3_value(codes[i]);
+    kiln_e4m3_load(tile, codes, count);
 }
 
 #include "kernels/common/w8a8_cpu.h"

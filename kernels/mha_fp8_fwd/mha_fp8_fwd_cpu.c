@@ -3,10 +3,10 @@
  *
  * Test: build/tests/ops/mha_codes_test. Bench: build/kiln bench mha_fp8_fwd --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/float8.h"
+#include "kernels/common/float8_cpu.h"
 
-KILN_INLINE float code_number(uint8_t code) {
-    return kiln_e4m3_value(code);
+KILN_INLINE void code_numbers(float *to, const uint8_t *codes, size_t count) {
+    kiln_e4m3_load(to, codes, count);
 }
 
 #define ATTEND mha_fp8_fwd_attend

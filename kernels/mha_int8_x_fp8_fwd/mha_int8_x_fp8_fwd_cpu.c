@@ -3,10 +3,11 @@
  *
  * Test: build/tests/ops/mha_codes_test. Bench: build/kiln bench mha_int8_x_fp8_fwd --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/float8.h"
 
-KILN_INLINE float code_number(uint8_t code) {
-    return (float)(int8_t)code;
+KILN_INLINE void code_numbers(float *to, const uint8_t *codes, size_t count) {
+    KILN_INDEPENDENT
+    for (size_t i = 0; i < count; i++)
+        to[i] = (float)(int8_t)codes[i];
 }
 
 #define ATTEND mha_int8_x_fp8_fwd_attend
