@@ -4,7 +4,7 @@
  * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax --device cpu */
 #include "kernels/amax/amax_args.h"
 #include "kernels/common/cpu.h"
-#include "kernels/common/quantize_scale.h"
+#include "kernels/common/greatest_cpu.h"
 
 /* The bits of the greatest magnitude among count elements and those seen before. */
 KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count, kiln_cpu_dtype dtype) {
@@ -12,10 +12,7 @@ KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count,
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         const float *values = kiln_tile_read(tile, kiln_at(x, start, dtype), n, dtype);
-        for (size_t i = 0; i < n; i++) {
-            uint32_t magnitude = kiln_quantize_magnitude(values[i]);
-            greatest = magnitude > greatest ? magnitude : greatest;
-        }
+        greatest = kiln_greatest_magnitude(greatest, values, n);
     }
     return greatest;
 }

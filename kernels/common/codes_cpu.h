@@ -4,6 +4,7 @@
 #define KILN_KERNELS_COMMON_CODES_CPU_H
 
 #include "kernels/common/codes_scale.h"
+#include "kernels/common/greatest_cpu.h"
 
 enum { KILN_TILE_EIGHTS = KILN_TILE / KILN_EIGHT, KILN_TILE_BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK };
 
@@ -32,15 +33,6 @@ KILN_INLINE void kiln_codes_tile_fill(float *values, size_t count) {
     if (count < KILN_TILE) memset(values + count, 0, (KILN_TILE - count) * sizeof *values);
 }
 
-/* The bits of the greatest magnitude among count values and those seen before. */
-KILN_INLINE uint32_t kiln_codes_greatest(uint32_t greatest, const float *values, size_t count) {
-    for (size_t i = 0; i < count; i++) {
-        uint32_t magnitude = kiln_quantize_magnitude(values[i]);
-        greatest = magnitude > greatest ? magnitude : greatest;
-    }
-    return greatest;
-}
-
 /* What the tiles of a row need to know of its greatest magnitude, if that was computed: the factor of the elements, or
  * 1 / g for NVFP4. The scale is written once. */
 KILN_INLINE float kiln_codes_factor(const kiln_codes_args *args, uint64_t row, uint32_t greatest,
@@ -64,7 +56,7 @@ KILN_INLINE void kiln_codes_put_bytes(const kiln_codes_args *args, const kiln_co
         size_t n = kiln_min(tile->count - start, GROUP);
         if (args->grouped) {
             uint64_t at = tile->row * (uint64_t)args->scale_cols + (tile->col + start) / GROUP;
-            float scale = kiln_codes_scale(args, kiln_float(kiln_codes_greatest(0, values + start, n)));
+            float scale = kiln_codes_scale(args, kiln_float(kiln_greatest_magnitude(0, values + start, n)));
             if (args->scales) ((float *)args->scales)[at] = scale;
             factor = 1.0f / scale;
         }
@@ -77,17 +69,22 @@ KILN_INLINE void kiln_codes_put_bytes(const kiln_codes_args *args, const kiln_co
 KILN_INLINE void kiln_codes_put_pairs(const kiln_codes_args *args, const kiln_codes_tile *tile, const float *values,
                                       float encode) {
     float factors[KILN_TILE_BLOCKS];
+    uint32_t greatest[KILN_TILE_BLOCKS], codes[KILN_TILE_BLOCKS]; /* of scales */
     uint8_t each[KILN_TILE], pairs[KILN_TILE / 2], *scales = args->scales;
     const uint64_t cols = (uint64_t)args->scale_cols, first = tile->first / 2;
     const size_t blocks = tile->eights / 2;
     const bool inside = tile->row < (uint64_t)args->rows;
+    for (size_t block = 0; block < blocks; block++)
+        greatest[block] = kiln_greatest_magnitude(0, values + block * KILN_NVFP4_BLOCK, KILN_NVFP4_BLOCK);
+    KILN_INDEPENDENT
     for (size_t block = 0; block < blocks; block++) {
-        uint32_t greatest = kiln_codes_greatest(0, values + block * KILN_NVFP4_BLOCK, KILN_NVFP4_BLOCK);
-        uint32_t scale = inside ? kiln_nvfp4_scale(greatest, encode) : 0;
+        codes[block] = inside ? kiln_nvfp4_scale(greatest[block], encode) : 0;
+        factors[block] = kiln_nvfp4_factor(codes[block], encode);
+    }
+    for (size_t block = 0; block < blocks; block++) {
         uint64_t at = tile->row * cols + first + block;
         if (args->swizzled) at = kiln_nvfp4_swizzled(tile->row, first + block, cols);
-        scales[at] = (uint8_t)scale;
-        factors[block] = kiln_nvfp4_factor(scale, encode);
+        scales[at] = (uint8_t)codes[block];
     }
     if (!inside) return;
     for (size_t block = 0; block < blocks; block++)

@@ -68,7 +68,7 @@ KILN_INLINE void kiln_rmsnorm_codes_row(const kiln_rmsnorm_codes_args *args, uin
     if (kiln_codes_of_row(&args->out)) KILN_FOR_CODES_TILES(&args->out, row, tile) {
             kiln_rmsnorm_sums(args, values, &tile, dtype);
             kiln_rmsnorm_weigh(args, values, scale, &tile, dtype);
-            greatest = kiln_codes_greatest(greatest, values, tile.count);
+            greatest = kiln_greatest_magnitude(greatest, values, tile.count);
         }
     float factor = kiln_codes_factor(&args->out, row, greatest, format);
     KILN_FOR_CODES_TILES(&args->out, row, tile) {

@@ -27,7 +27,7 @@ KILN_INLINE void kiln_silu_mul_codes_row(const kiln_silu_mul_codes_args *args, u
     uint32_t greatest = 0;
     if (kiln_codes_of_row(&args->out)) KILN_FOR_CODES_TILES(&args->out, row, tile) {
             kiln_silu_mul_tile(args, values, &tile, dtype);
-            greatest = kiln_codes_greatest(greatest, values, tile.count);
+            greatest = kiln_greatest_magnitude(greatest, values, tile.count);
         }
     float factor = kiln_codes_factor(&args->out, row, greatest, format);
     KILN_FOR_CODES_TILES(&args->out, row, tile) {

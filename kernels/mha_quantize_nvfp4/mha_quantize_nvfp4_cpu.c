@@ -2,7 +2,7 @@
  *
  * Floor: k and v are read twice, q once, and 0.5625 bytes are written for each element, at memory bandwidth.
  * Test: build/tests/ops/mha_quantize_nvfp4_test. Bench: build/kiln bench mha_quantize_nvfp4 --device cpu */
-#include "kernels/common/cpu.h"
+#include "kernels/common/greatest_cpu.h"
 #include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_args.h"
 #include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_scale.h"
 
@@ -12,20 +12,10 @@
 
 enum { BLOCK = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
 
-/* The greatest magnitude of numbers. NaN is not greater. */
-KILN_INLINE float greatest_of(const float *values, uint32_t count) {
-    uint32_t greatest = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t bits = kiln_bits(values[i]) & 0x7fffffffu, number = bits <= 0x7f800000u ? bits : 0;
-        greatest = number > greatest ? number : greatest;
-    }
-    return kiln_float(greatest);
-}
-
 /* Writes the codes of a block of 16. Returns its scale. */
 KILN_INLINE uint8_t block_codes(uint8_t *codes, const float *values, float encode) {
     uint8_t each[BLOCK];
-    const uint32_t scale = kiln_nvfp4_scale(kiln_bits(greatest_of(values, BLOCK)), encode);
+    const uint32_t scale = kiln_nvfp4_scale(kiln_greatest_magnitude(0, values, BLOCK), encode);
     const float factor = kiln_nvfp4_factor(scale, encode);
     for (uint32_t i = 0; i < BLOCK; i++)
         each[i] = kiln_e2m1_of(values[i] * factor);
@@ -58,7 +48,7 @@ KILN_INLINE void tokens_codes(const kiln_mha_quantize_nvfp4_args *args, const to
             for (uint32_t d = 0; of->means && d < size; d++)
                 values[d] -= of->means[(uint64_t)sequence * plain->kv_heads * size + d];
         }
-        const float scale = kiln_nvfp4_global(greatest_of(values, size), 0);
+        const float scale = kiln_nvfp4_global(kiln_float(kiln_greatest_magnitude(0, values, size)), 0);
         const uint64_t place = ((uint64_t)t * of->heads + of->number) * args->head_blocks;
         of->scales[t] = scale;
         for (uint32_t block = 0; block < args->head_blocks; block++)

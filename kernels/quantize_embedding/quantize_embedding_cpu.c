@@ -3,14 +3,12 @@
  *
  * Floor: one read of the rows and one write of their codes at memory bandwidth.
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding --device cpu */
-#include "kernels/common/cpu.h"
-#include "kernels/common/quantize_scale.h"
+#include "kernels/common/greatest_cpu.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
 
 /* Working memory for the tiles of a row. */
 typedef struct row_scratch {
     float tile[KILN_TILE], numbers[KILN_TILE], squares[KILN_TILE];
-    uint32_t magnitudes[KILN_TILE];
     uint8_t codes[KILN_TILE];
 } row_scratch;
 _Static_assert(sizeof(row_scratch) <= KILN_CPU_SCRATCH, "fits");
@@ -28,17 +26,12 @@ KILN_INLINE size_t take_numbers(row_scratch *scratch, const void *x, size_t coun
     return end;
 }
 
-/* The row's greatest magnitude: magnitudes compare as their bits do. */
 KILN_INLINE float greatest_of(row_scratch *scratch, const void *x, size_t count, kiln_cpu_dtype dtype) {
-    uint32_t *magnitudes = scratch->magnitudes, greatest = 0;
+    uint32_t greatest = 0;
     for (size_t start = 0; start < count; start += KILN_TILE) {
         size_t n = kiln_min(count - start, KILN_TILE);
         const float *values = kiln_tile_read(scratch->tile, kiln_at(x, start, dtype), n, dtype);
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < n; i++)
-            magnitudes[i] = kiln_quantize_magnitude(values[i]);
-        for (size_t i = 0; i < n; i++)
-            greatest = magnitudes[i] > greatest ? magnitudes[i] : greatest;
+        greatest = kiln_greatest_magnitude(greatest, values, n);
     }
     return kiln_float(greatest);
 }

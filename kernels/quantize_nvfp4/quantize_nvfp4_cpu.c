@@ -2,9 +2,8 @@
  *
  * Floor: one read of the tensor and one write of its codes at memory bandwidth.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 --device cpu */
-#include "kernels/common/cpu.h"
+#include "kernels/common/greatest_cpu.h"
 #include "kernels/common/nvfp4_scale.h"
-#include "kernels/common/quantize_scale.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
 
 enum { BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK }; /* of a tile */
@@ -12,14 +11,13 @@ enum { BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK }; /* of a tile */
 /* The codes and the scales of a tile of whole blocks. */
 KILN_INLINE void quantize_tile(uint8_t *codes, uint8_t *scales, const float *values, float encode) {
     float factors[BLOCKS];
+    uint32_t greatest[BLOCKS];
     uint8_t each[KILN_TILE];
+    for (size_t block = 0; block < BLOCKS; block++)
+        greatest[block] = kiln_greatest_magnitude(0, values + block * KILN_NVFP4_BLOCK, KILN_NVFP4_BLOCK);
+    KILN_INDEPENDENT
     for (size_t block = 0; block < BLOCKS; block++) {
-        uint32_t greatest = 0;
-        for (size_t i = 0; i < KILN_NVFP4_BLOCK; i++) {
-            uint32_t magnitude = kiln_quantize_magnitude(values[block * KILN_NVFP4_BLOCK + i]);
-            greatest = magnitude > greatest ? magnitude : greatest;
-        }
-        uint32_t scale = kiln_nvfp4_scale(greatest, encode);
+        const uint32_t scale = kiln_nvfp4_scale(greatest[block], encode);
         scales[block] = (uint8_t)scale;
         factors[block] = kiln_nvfp4_factor(scale, encode);
     }
