@@ -41,6 +41,11 @@ $(OUT)/tests/unit/allocation_faults_test: KILN_LDFLAGS += \
 # One of the fuzzed parsers is the command line's.
 $(OUT)/tests/fuzz/replay_test: $(OBJ)/loader/cli/npy.o
 
+# Lines and no variables, which debug has: a seventh of the time to compile.
+ifneq ($(config),debug)
+$(OBJ)/tests/%.o: KILN_CFLAGS += -g1
+endif
+
 # References in f64, and the rounding of what is compared with them, are most of what these tests take.
 ifeq ($(config),release)
 $(patsubst %,$(OBJ)/tests/ops/%.o,harness attention mha_codes_test): KILN_CFLAGS += -O3
