@@ -24,9 +24,10 @@ typedef enum kiln_gemm_activation {
 typedef enum kiln_gemm_tile {
     KILN_GEMM_TILE_AUTO,     /* the tile with the shortest predicted time */
     KILN_GEMM_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic; every image has it */
-    KILN_GEMM_TILE_SMALL,    /* on sm_80 and later 64 x 128, on sm_90 128 x 64, on AMD 64 x 64 */
-    KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256, on AMD 128 x 128 (gemm, CDNA: 256 x 128) */
-    KILN_GEMM_TILE_MEDIUM,   /* on sm_90 128 x 128; other images have none and use the portable tile */
+    KILN_GEMM_TILE_SMALL,    /* on NVIDIA 64 x 128, on sm_90 128 x 64; on AMD, and gemm_nvfp4's, 64 x 64 */
+    KILN_GEMM_TILE_LARGE,    /* on sm_80 and later 128 x 256; on AMD 128 x 128 (gemm, CDNA: 256 x 128), as gemm_nvfp4's
+                              * and, except on sm_90, gemm_fp8's */
+    KILN_GEMM_TILE_MEDIUM,   /* on sm_90 128 x 128; gemm_nvfp4 and other images have none and use the portable tile */
 } kiln_gemm_tile;
 
 /* What gemm may trade for speed, if the device has the instructions. */
