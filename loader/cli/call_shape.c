@@ -69,14 +69,15 @@ static size_t parse(operator_call *call, const kiln_field *field, const char *sh
         term.divisor = 1;
         term.size = find_named(call, at, length);
         at += length;
-        if (*at == '+') {
-            term.more = strtoll(at + 1, &name, 10);
-            at = name;
-        } else if (*at == '/') {
-            length = strcspn(at + 1, ",|");
+        if (*at == '/') {
+            length = strcspn(at + 1, "+,|");
             term.by = find_named(call, at + 1, length);
             if (!term.by) term.divisor = strtoll(at + 1, NULL, 10);
             at += 1 + length;
+        }
+        if (*at == '+') {
+            term.more = strtoll(at + 1, &name, 10);
+            at = name;
         }
         if (!term.size || term.factor < 1 || term.more < 0 || term.divisor < 1 || !strchr(",|", *at))
             exit(cli_error(CLI_SYSTEM, "%s: the description of %s has an unknown shape %s", call->op->name, field->name,
