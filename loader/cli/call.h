@@ -77,8 +77,8 @@ int call_shape(operator_call *call, call_field *tensor);
 void call_follow(operator_call *call);
 
 /* Instead of binding and resolving: gives the sizes that are not set values with which the largest tensor has about
- * size bytes, and every input random numbers, always the same; optional tensors too, unless they are left out or are of
- * integers: lengths, indices and seeds. */
+ * size bytes, and every input random numbers, always the same; optional tensors too, unless they are left out. Those of
+ * integers, which are lengths, indices and seeds, have random numbers as well, but are not given. */
 int call_randomise(operator_call *call, uint64_t size);
 
 /* Whether a size is of optional tensors alone, none of which is given: then it is 0. */

@@ -82,13 +82,12 @@ int call_randomise(operator_call *call, uint64_t size) {
         if (!call_is_tensor(field->description) || !field->given) continue;
         int code = call_shape(call, field);
         if (code != CLI_OK) return code;
-        if (field->description->optional && (field->array.dtype == NPY_I32 || field->array.dtype == NPY_I64)) {
-            field->given = false; /* lengths, indices and seeds, which random numbers are not */
-            continue;
-        }
         if (field->description->role == KILN_FIELD_OUTPUT) continue;
         field->host = cli_allocate((size_t)field->array.data_size, 1);
         fill_random(field->host, field->array.dtype, field->array.data_size, &state);
+        /* lengths, indices and seeds, which random numbers are not, are the caller's to give */
+        if (field->description->optional && (field->array.dtype == NPY_I32 || field->array.dtype == NPY_I64))
+            field->given = false;
     }
     return CLI_OK;
 }
