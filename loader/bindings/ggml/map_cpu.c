@@ -92,7 +92,7 @@ extern kiln_cpu_function_type NAME(KILN_CPU_LEVEL);
 
 void NAME(KILN_CPU_LEVEL)(const void *arguments, const kiln_cpu_span *span) {
     const ggml_kiln_map_args args = *(const ggml_kiln_map_args *)arguments;
-    uint64_t rows = KILN_BLOCK >> args.lanes_log2, tile = GGML_KILN_THREAD_ELEMENTS << args.lanes_log2;
+    uint64_t rows = KILN_BLOCK >> args.lanes_log2, tile = (uint64_t)GGML_KILN_THREAD_ELEMENTS << args.lanes_log2;
     for (uint64_t block = span->begin; block < span->end; block++) {
         uint64_t col = block % span->grid[0] * tile, row = block / span->grid[0] * rows;
         uint64_t row_end = kiln_min(row + rows, args.rows), col_end = kiln_min(col + tile, args.size[0]);

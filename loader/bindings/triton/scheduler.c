@@ -131,15 +131,19 @@ static kiln_status keep_reason(scheduler *s, kiln_status status) {
     return status;
 }
 
+static bool is_lost(const scheduler *s) {
+    return s->lost_at > 0;
+}
+
 /* Opens the engine if it is lost and was not tried in the last second. */
 static bool is_open(scheduler *s) {
-    if (!s->lost_at) return true;
+    if (!is_lost(s)) return true;
     if (seconds() - s->lost_at < 1) return false;
     if (keep_reason(s, engine_open(&s->engine)) == KILN_OK)
         s->lost_at = 0;
     else
         s->lost_at = seconds();
-    return !s->lost_at;
+    return !is_lost(s);
 }
 
 /* Lets those that wait run as far as there is room. One that does not fit keeps those behind it waiting, unless nothing
@@ -184,7 +188,7 @@ static void observe(scheduler *s) {
                                .running_requests = s->engine.running_count,
                                .total_blocks = s->options.engine.block_count};
     if (!s->options.observe) return;
-    if (!s->lost_at) counts.used_blocks = engine_used_blocks(&s->engine);
+    if (!is_lost(s)) counts.used_blocks = engine_used_blocks(&s->engine);
     pthread_mutex_lock(&s->lock);
     counts.accepted_requests = s->accepted;
     counts.refused_requests = s->refused;
@@ -216,7 +220,7 @@ static void *work(void *argument) {
         observe(s);
     }
     end_everything(s, GENERATION_CLOSED, "the model is being unloaded");
-    if (!s->lost_at) engine_close(&s->engine);
+    if (!is_lost(s)) engine_close(&s->engine);
     return NULL;
 }
 
