@@ -24,8 +24,9 @@
  *                                            all equal, that make the tensors as large as is asked for
  * KILN_SIZE_LEADING(name, typical, tensor, text)      the same; where no tensor's shape has it, the first of the
  *                                            leading dimensions of that tensor, of which there must be several: else 1
- * KILN_SIZE_OF(name, typical, follows, text) the same; benches take it from another size: "rows", "128*rows/128+4", where
- *                                            what is divided is rounded up; "option:a|b|c": one for each choice
+ * KILN_SIZE_OF(name, typical, follows, text) the same; benches take it from another size: "rows", "128*rows/128" or
+ *                                            "4*rows/64+4", where what is divided is rounded up; "option:a|b|c": one
+ *                                            for each choice
  * KILN_STRIDE(name, tensor, text)            int64_t, elements between rows of the tensor
  * KILN_OPTION(name, choices, text)           int32_t; choices by name in the order of their numbers: "erf,tanh,quick"
  * KILN_INTEGER(name, text)                   int64_t
