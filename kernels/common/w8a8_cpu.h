@@ -343,7 +343,7 @@ KILN_INLINE void multiply_row(rows_scratch *scratch, const kiln_w8a8_args *args,
         const float right = grouped ? kiln_w8a8_scale(&args->b_scales, piece->col + col, group) : 0.0f;
         const size_t ahead = k + AHEAD_BYTES;
         kiln_vec products[KILN_W8A8_ROWS];
-        kiln_prefetch(ahead < piece->n ? b + ahead : b + args->b_stride + (ahead - piece->n), GROUP, GROUP);
+        kiln_prefetch(ahead < piece->n ? b + ahead : b + args->b_stride + (ahead - piece->n), GROUP, 0);
         take_group(scratch->b, b + k, kiln_min(piece->n - k, GROUP));
         KILN_UNROLL
         for (size_t r = 0; r < m; r++)
