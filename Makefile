@@ -76,16 +76,15 @@ LOADER_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/%.o)
 CLI_OBJECTS    := $(CLI_SOURCES:%.c=$(OBJ)/%.o)
 OPERATOR_OBJECTS := $(OPERATORS:%=$(OBJ)/operators/%.o)
 # What operators share, and the lists of all, which only tools link.
-COMMON_SOURCES := $(sort $(filter-out %_cpu.c,$(wildcard kernels/common/*.c))) kernels/all_bundles.c kernels/all_operators.c
-COMMON_LEVELS  := $(CPU_LEVELS:%=$(OBJ)/kernels/common/%.o)
-COMMON_OBJECTS := $(COMMON_SOURCES:%.c=$(OBJ)/%.o) $(COMMON_LEVELS)
+COMMON_SOURCES := $(sort $(wildcard kernels/common/*.c)) kernels/all_bundles.c kernels/all_operators.c
+COMMON_OBJECTS := $(COMMON_SOURCES:%.c=$(OBJ)/%.o)
 DESCRIPTIONS   := $(OPERATORS:%=$(OBJ)/kernels/describe/%.o)
 
 # libkiln.so: what defines public functions is compiled once more, to be exported; the rest is the same. The backends' folders
 # define none.
 BACKEND_SOURCES := $(filter loader/cuda/% loader/rocm/% loader/hip/% loader/cpu/%,$(LOADER_SOURCES))
 SHARED_OBJECTS := $(BACKEND_SOURCES:%.c=$(OBJ)/%.o) \
-	$(patsubst %.c,$(OBJ)/shared/%.o,$(filter-out $(BACKEND_SOURCES),$(LOADER_SOURCES))) $(COMMON_SOURCES:%.c=$(OBJ)/shared/%.o) $(COMMON_LEVELS) $(DESCRIPTIONS) \
+	$(patsubst %.c,$(OBJ)/shared/%.o,$(filter-out $(BACKEND_SOURCES),$(LOADER_SOURCES))) $(COMMON_SOURCES:%.c=$(OBJ)/shared/%.o) $(DESCRIPTIONS) \
 	$(foreach op,$(OPERATORS),$(OBJ)/shared/kernels/$(op)/$(op).o $(OBJ)/embedded/$(op)/bundle.o \
 	$(CPU_LEVELS:%=$(OBJ)/kernels/$(op)/%.o))
 
@@ -134,8 +133,7 @@ $(OBJ)/%.o: %.c $(FLAGS)
 
 # ---- Operators: host side, each CPU level and the embedded images, joined into one object ------------------------
 
-# kernels/<op>/<op>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o. What all of them call is
-# kernels/common/common_cpu.c.
+# kernels/<op>/<op>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
 # Nothing reads a kernel's floating-point exception flags; if it could, choices like a > b ? a : b would not vectorise.
 # -g1: lines and no variables, most of which vectorising takes away; to follow them cost a fifth of the compiler's time.
 level_flags = $(if $(filter debug sanitize thread coverage,$(config)),-O1,-O3) $(if $(filter release,$(config)),-g1) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))

@@ -87,7 +87,7 @@ frames_are_small() { # FILE.su...
 
 # The CPU kernels once more, by a compiler for aarch64.
 small_frames_on_aarch64() {
-    local kernels=("$KILN_SCRATCH/obj/kernels/common/aarch64")
+    local kernels=()
     for operator in $(scripts/targets.sh operators); do kernels+=("$KILN_SCRATCH/obj/kernels/$operator/aarch64"); done
     make -s --no-print-directory -j"$(nproc)" OUT="$KILN_SCRATCH" CC=aarch64-linux-gnu-gcc "${kernels[@]/%/.o}" &&
         frames_are_small "${kernels[@]/%/.su}"
@@ -98,11 +98,8 @@ names=("no frame of the loader and the host sides reaches 4 KB"
 if [ "$KILN_CONFIG" != release ]; then
     for name in "${names[@]}"; do skip "$name" "config is $KILN_CONFIG"; done
 else
-    GLOBIGNORE=kernels/common/common_cpu.c # one of the kernels
     host_sides=(loader/*.c loader/{blocks,tree,image,cuda,rocm,hip,cpu}/*.c kernels/common/*.c)
-    unset GLOBIGNORE
     cpu_kernels=()
-    for level in $(scripts/targets.sh cpu "$(uname -m)"); do cpu_kernels+=("$KILN_BUILD/obj/kernels/common/$level.su"); done
     for operator in $(scripts/targets.sh operators); do
         host_sides+=("kernels/$operator/$operator.c")
         for level in $(scripts/targets.sh cpu "$(uname -m)"); do
