@@ -1,12 +1,15 @@
 /* amax, host side: one launch where the threads of a block have all elements of a result, else two, with partial
  * results in the workspace. */
 #include "kernels/amax/amax_args.h"
+#include "kernels/amax/amax_transposed_args.h"
 #include "kernels/common/quantize_host.h"
+#include "kernels/common/transposed_host.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST amax
 #include "kernels/common/operator.h"
 
 enum { CHUNK_LOG2 = 13, FEW_ROWS = 8 }; /* per block: elements of a row, and rows that share a result */
+enum { CHUNK_TILES = 8 };               /* per block where columns are not adjacent */
 
 static int64_t parts_of(int64_t count, int64_t part) {
     return count / part + (count % part != 0);
@@ -33,8 +36,13 @@ static kiln_status cut(const char *name, const kiln_amax_params *params, unsigne
     args->block_rows = KILN_BLOCK >> lanes_log2;
     if (args->shared && args->block_rows < FEW_ROWS) args->block_rows = FEW_ROWS;
     if (args->shared && (grouped || args->block_rows > KILN_QUANTIZE_GROUP)) args->block_rows = KILN_QUANTIZE_GROUP;
+    uint32_t chunk = 1u << CHUNK_LOG2;
+    if (kiln__is_transposed(params->x_col_stride)) {
+        args->block_rows = 1u << kiln__transposed_rows_log2(size_log2);
+        chunk = CHUNK_TILES << KILN_TRANSPOSED_COLS_LOG2;
+    }
     args->shape = (kiln_shape){
-        .rows = rows, .cols = cols, .tile = grouped ? KILN_QUANTIZE_GROUP : 1u << CHUNK_LOG2, .lanes_log2 = lanes_log2};
+        .rows = rows, .cols = cols, .tile = grouped ? KILN_QUANTIZE_GROUP : chunk, .lanes_log2 = lanes_log2};
     args->partial_rows = args->shared ? parts_of(rows, args->block_rows) : rows;
     args->partial_cols = parts_of(cols, args->shape.tile);
     args->scale_cols = params->scale_cols;
@@ -52,28 +60,48 @@ static uint64_t partials_size(const kiln_amax_args *args) {
     return joins(args) ? (uint64_t)args->partial_rows * (uint64_t)args->partial_cols * sizeof(float) : 0;
 }
 
+/* The launch that reads x. */
+static kiln_status find(kiln_stream *stream, const kiln_amax_params *params, unsigned part, const char *name,
+                        kiln_amax_args *args, const kiln_transposed *transposed) {
+    kiln_launch_config config;
+    KILN__TRY(
+        kiln__grid(name, (uint64_t)args->partial_cols, (uint64_t)parts_of(params->rows, args->block_rows), &config));
+    if (!transposed) return launch(stream, part, KERNEL_amax, &config, args, sizeof *args);
+    const kiln_amax_transposed_args turned = {.partials = args->partials,
+                                              .x = *transposed,
+                                              .partial_cols = args->partial_cols,
+                                              .tiles = args->shape.tile >> KILN_TRANSPOSED_COLS_LOG2,
+                                              .shared = args->shared};
+    return launch(stream, part, KERNEL_amax_transposed, &config, &turned, sizeof turned);
+}
+
 static kiln_status amax(kiln_stream *stream, const kiln_amax_params *params, unsigned part, const char *name) {
     const unsigned size_log2 = kiln__part_size_log2(part);
+    const bool is_transposed = kiln__is_transposed(params->x_col_stride);
     kiln_amax_args args;
+    kiln_transposed transposed;
     kiln_launch_config config;
     uint32_t wide;
     KILN__TRY(cut(name, params, size_log2, &args));
     if (KILN__UNLIKELY(!args.shape.rows)) return KILN_OK;
     kiln__tensor x = kiln__tensor_of("x", params->x, params->x_stride);
-    KILN__TRY(kiln__tensors_check(name, &x, 1, params->rows, params->cols, size_log2, &wide));
+    if (is_transposed) {
+        KILN__TRY(kiln__transposed_check(name, params->x, params->rows, params->cols, params->x_stride,
+                                         params->x_col_stride, size_log2, &transposed));
+    } else {
+        KILN__TRY(kiln__tensors_check(name, &x, 1, params->rows, params->cols, size_log2, &wide));
+        args.shape.wide = wide;
+    }
     KILN__TRY(kiln__tensor_check(name, "y", params->y, params->scale_rows, params->scale_cols, params->scale_cols, 2));
     args.y = params->y;
     args.partials = params->y;
     args.x = params->x;
     args.x_stride = x.stride;
-    args.shape.wide = wide;
     if (joins(&args)) {
         KILN__TRY(kiln__workspace_check(name, params->workspace, params->workspace_size, partials_size(&args)));
         args.partials = params->workspace;
     }
-    KILN__TRY(
-        kiln__grid(name, (uint64_t)args.partial_cols, (uint64_t)parts_of(params->rows, args.block_rows), &config));
-    KILN__TRY(launch(stream, part, KERNEL_amax, &config, &args, sizeof args));
+    KILN__TRY(find(stream, params, part, name, &args, is_transposed ? &transposed : NULL));
     if (!joins(&args)) return KILN_OK;
     KILN__TRY(kiln__grid(name, (uint64_t)params->scale_cols, (uint64_t)params->scale_rows, &config));
     args.joining = 1;

@@ -3,8 +3,10 @@
  * Floor: one read of the tensor at memory bandwidth.
  * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax --device cpu */
 #include "kernels/amax/amax_args.h"
+#include "kernels/amax/amax_transposed_args.h"
 #include "kernels/common/cpu.h"
 #include "kernels/common/greatest_cpu.h"
+#include "kernels/common/transposed_cpu.h"
 
 /* The bits of the greatest magnitude among count elements and those seen before. */
 KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count, kiln_cpu_dtype dtype) {
@@ -56,3 +58,27 @@ KILN_OUTLINED void amax(const void *arguments, const kiln_cpu_span *span, kiln_c
         find(args, span, dtype);
 }
 KILN_CPU_KERNEL(amax)
+
+/* The partial results of blocks where columns are not adjacent. */
+KILN_OUTLINED void amax_transposed(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    const kiln_amax_transposed_args args =
+        *(const kiln_amax_transposed_args *)arguments; /* a copy, which no store can change */
+    kiln_transposed_scratch *scratch = span->scratch;
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        const uint64_t place = block % span->grid[0], number = block / span->grid[0], row = number << args.x.rows_log2;
+        if (row >= (uint64_t)args.x.rows) continue;
+        const uint64_t rows = kiln_min((uint64_t)args.x.rows - row, 1ull << args.x.rows_log2);
+        memset(scratch->greatest, 0, sizeof scratch->greatest);
+        for (uint64_t i = 0; i < args.tiles; i++) {
+            const uint64_t col = (place * args.tiles + i) << KILN_TRANSPOSED_COLS_LOG2;
+            const kiln_transposed_tile at = kiln_transposed_tile_at(&args.x, row, col, dtype);
+            if (!at.cols) break;
+            kiln_transposed_load(&args.x, &at, scratch->tile, dtype);
+            kiln_transposed_take(&at, scratch, args.shared);
+        }
+        for (uint64_t r = 0; r < (args.shared ? 1 : rows); r++)
+            args.partials[(args.shared ? number : row + r) * (uint64_t)args.partial_cols + place] =
+                kiln_float(scratch->greatest[r]);
+    }
+}
+KILN_CPU_KERNEL(amax_transposed)

@@ -5,13 +5,18 @@
  * elements it takes that many. A second launch then reduces the partial results, which the workspace holds. A maximum
  * does not depend on the order in which it is found.
  *
+ * Where columns are not adjacent a block turns tiles of 128 columns by 64 rows of 16 bits, or 32 of f32, in shared
+ * memory: one for groups of columns, else up to eight, side by side.
+ *
  * Floor: one read of the tensor at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits; docs/kernel-report.md has
  * the instruction counts and the time that they take. Not measured.
  * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax */
 #include "kernels/amax/amax_args.h"
+#include "kernels/amax/amax_transposed_args.h"
 #include "kernels/common/greatest_number.h"
 #include "kernels/common/row_reduce.h"
 #include "kernels/common/span.h"
+#include "kernels/common/transposed_greatest.h"
 
 /* The greatest among 1 << lanes_log2 threads: on each vendor by what takes it fewer instructions. */
 KILN_INLINE float reduce(float greatest, uint32_t lanes_log2, float *exchange) {
@@ -75,4 +80,25 @@ KILN_ENTRY(amax, kiln_amax_args) {
         join(&args, exchange);
     else
         find(&args, exchange);
+}
+
+KILN_ENTRY(amax_transposed, kiln_amax_transposed_args) {
+    KILN_SHARED kiln_transposed_shared shared;
+    const kiln_transposed *t = &args.x;
+    const uint64_t row = kiln_block() << t->rows_log2;
+    if (row >= (uint64_t)t->rows) return; /* the whole block */
+    kiln_transposed_clear(&shared);
+    KILN_LOOP
+    for (uint32_t i = 0; i < args.tiles; i++) {
+        const uint64_t col = (kiln_tile() * (uint64_t)args.tiles + i) << KILN_TRANSPOSED_COLS_LOG2;
+        if (col >= (uint64_t)t->cols) break;
+        kiln_transposed_load(t, row, col, shared.tile);
+        kiln_barrier();
+        kiln_transposed_take(t, &shared);
+        kiln_barrier();
+    }
+    const uint32_t own = kiln_thread();
+    if (own >= (args.shared ? 1u : kiln_transposed_inside(t->rows, row, t->rows_log2))) return;
+    args.partials[(args.shared ? kiln_block() : row + own) * (uint64_t)args.partial_cols + kiln_tile()] =
+        kiln_transposed_greatest(t, &shared, own, args.shared != 0);
 }

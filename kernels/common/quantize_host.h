@@ -12,7 +12,7 @@ typedef struct kiln__quantize_call {
     float *scales;
     const void *x;
     const float *given, *amax;
-    int64_t rows, cols, scale_rows, scale_cols, codes_stride, x_stride;
+    int64_t rows, cols, scale_rows, scale_cols, codes_stride, x_stride, x_col_stride;
     float smax, greatest; /* 0: the code's greatest number */
 } kiln__quantize_call;
 
@@ -51,13 +51,11 @@ static inline kiln_status kiln__quantize_cut(const char *name, const kiln__quant
     return KILN_OK;
 }
 
-/* Checks all that is not a size. *out_wide: whether vectors of x and their codes are aligned. */
-static inline kiln_status kiln__quantize_check(const char *name, const kiln__quantize_call *call,
-                                               kiln_quantize_args *args, unsigned size_log2, uint32_t *out_wide) {
-    kiln__tensor x = kiln__tensor_of("x", call->x, call->x_stride);
+/* Checks the tensors that are not x. *out_wide: whether the codes of vectors of x are aligned. */
+static inline kiln_status kiln__quantize_codes_check(const char *name, const kiln__quantize_call *call,
+                                                     kiln_quantize_args *args, unsigned size_log2, uint32_t *out_wide) {
     int64_t scales_stride = call->scale_cols;
     args->codes_stride = call->codes_stride ? call->codes_stride : call->cols;
-    KILN__TRY(kiln__tensors_check(name, &x, 1, call->rows, call->cols, size_log2, out_wide));
     KILN__TRY(kiln__tensor_check(name, "codes", call->codes, call->rows, call->cols, args->codes_stride, 0));
     if (call->scales)
         KILN__TRY(kiln__tensor_check(name, "scales", call->scales, call->scale_rows, scales_stride, scales_stride, 2));
@@ -66,16 +64,13 @@ static inline kiln_status kiln__quantize_check(const char *name, const kiln__qua
     if (call->amax)
         KILN__TRY(kiln__tensor_check(name, "amax", call->amax, call->scale_rows, scales_stride, scales_stride, 2));
     uintptr_t places = (uintptr_t)call->codes | (call->rows > 1 ? (uintptr_t)args->codes_stride : 0);
-    *out_wide &= (places & ((1u << (4 - size_log2)) - 1)) == 0;
-    args->x_stride = x.stride;
+    *out_wide = (places & ((1u << (4 - size_log2)) - 1)) == 0;
     return KILN_OK;
 }
 
-/* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
-static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantize_call *call, unsigned size_log2,
-                                                 kiln_quantize_args *args, kiln_launch_config *config) {
-    uint32_t wide;
-    *config = (kiln_launch_config){0};
+/* Checks the sizes of a call and which elements share a scale, and fills in what follows from them. If x is empty there
+ * is nothing else to do. */
+static inline kiln_status kiln__quantize_begin(const char *name, kiln__quantize_call *call, kiln_quantize_args *args) {
     KILN__TRY(kiln__size_check(name, "rows", call->rows, INT64_MAX));
     KILN__TRY(kiln__size_check(name, "cols", call->cols, INT32_MAX));
     KILN__TRY(kiln__size_check(name, "scale_rows", call->scale_rows, INT64_MAX));
@@ -91,8 +86,21 @@ static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantiz
     args->x = call->x;
     args->values = call->given ? call->given : call->amax;
     args->source = call->given ? KILN_QUANTIZE_GIVEN : call->amax ? KILN_QUANTIZE_AMAX : KILN_QUANTIZE_COMPUTED;
-    KILN__TRY(kiln__quantize_cut(name, call, args));
-    KILN__TRY(kiln__quantize_check(name, call, args, size_log2, &wide));
+    return kiln__quantize_cut(name, call, args);
+}
+
+/* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
+static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantize_call *call, unsigned size_log2,
+                                                 kiln_quantize_args *args, kiln_launch_config *config) {
+    uint32_t wide, codes_wide;
+    *config = (kiln_launch_config){0};
+    KILN__TRY(kiln__quantize_begin(name, call, args));
+    if (KILN__UNLIKELY(!call->rows || !call->cols)) return KILN_OK;
+    kiln__tensor x = kiln__tensor_of("x", call->x, call->x_stride);
+    KILN__TRY(kiln__tensors_check(name, &x, 1, call->rows, call->cols, size_log2, &wide));
+    KILN__TRY(kiln__quantize_codes_check(name, call, args, size_log2, &codes_wide));
+    args->x_stride = x.stride;
+    wide &= codes_wide;
 
     uint64_t vectors = kiln__vectors(call->cols, size_log2), tiles = 1;
     unsigned lanes_log2 = kiln__lanes_log2(vectors);

@@ -13,8 +13,14 @@
 #include "kernels/common/e4m3_eight.h"
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight_of(values, bound)
 #include "kernels/common/quantize_gpu.h"
+#include "kernels/common/quantize_transposed_gpu.h"
 
 KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     kiln_quantize(&args, exchange);
+}
+
+KILN_ENTRY(quantize_fp8_transposed, kiln_quantize_transposed_args) {
+    KILN_SHARED kiln_quantize_transposed_shared shared;
+    kiln_quantize_transposed(&args, &shared);
 }

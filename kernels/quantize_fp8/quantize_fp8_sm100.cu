@@ -4,11 +4,18 @@
 #include "kernels/common/codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
+#define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight(values, bound)
+#include "kernels/common/quantize_transposed_gpu.h"
+
+KILN_ENTRY(quantize_fp8_transposed, kiln_quantize_transposed_args) {
+    KILN_SHARED kiln_quantize_transposed_shared shared;
+    kiln_quantize_transposed(&args, &shared);
+}
+
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
 
 #define KILN_QUANTIZE_LEAST                  4
-#define KILN_QUANTIZE_EIGHT(values, bound)   kiln_e4m3_eight(values, bound)
 #define KILN_QUANTIZE_BOUNDED(values, bound) kiln_e4m3_eight(values, bound)
 #include "kernels/common/quantize_sm90a.h"
 

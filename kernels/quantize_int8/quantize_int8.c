@@ -1,5 +1,5 @@
 /* quantize_int8, host side. */
-#include "kernels/common/quantize_host.h"
+#include "kernels/common/quantize_transposed_host.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST quantize_int8
 #include "kernels/common/operator.h"
@@ -18,12 +18,19 @@ static kiln_status quantize_int8(kiln_stream *stream, const kiln_quantize_int8_p
         .scale_cols = params->scale_cols,
         .codes_stride = params->codes_stride,
         .x_stride = params->x_stride,
+        .x_col_stride = params->x_col_stride,
         .smax = params->smax,
         .greatest = 127.0f,
     };
     kiln_quantize_args args;
     kiln_launch_config config;
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
+    if (kiln__is_transposed(params->x_col_stride)) {
+        kiln_quantize_transposed_args transposed;
+        KILN__TRY(kiln__quantize_transposed_prepare(name, &call, kiln__part_size_log2(part), &transposed, &config));
+        if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;
+        return launch(stream, part, KERNEL_quantize_int8_transposed, &config, &transposed, sizeof transposed);
+    }
     KILN__TRY(kiln__quantize_prepare(name, &call, kiln__part_size_log2(part), &args, &config));
     if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;
     return launch(stream, part, KERNEL_quantize_int8, &config, &args, sizeof args);

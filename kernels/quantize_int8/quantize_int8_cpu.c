@@ -6,8 +6,14 @@
 #include "kernels/common/small_integer.h"
 #define KILN_QUANTIZE_CODE(value, bound) kiln_int8_within(value, bound)
 #include "kernels/common/quantize_cpu.h"
+#include "kernels/common/quantize_transposed_cpu.h"
 
 KILN_OUTLINED void quantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     kiln_quantize(arguments, span, dtype);
 }
 KILN_CPU_KERNEL(quantize_int8)
+
+KILN_OUTLINED void quantize_int8_transposed(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    kiln_quantize_transposed(arguments, span, dtype);
+}
+KILN_CPU_KERNEL(quantize_int8_transposed)

@@ -8,13 +8,20 @@
 #include "kernels/common/codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
+#define KILN_QUANTIZE_EIGHT(values, bound) kiln_int8_eight(values, bound)
+#include "kernels/common/quantize_transposed_gpu.h"
+
+KILN_ENTRY(quantize_int8_transposed, kiln_quantize_transposed_args) {
+    KILN_SHARED kiln_quantize_transposed_shared shared;
+    kiln_quantize_transposed(&args, &shared);
+}
+
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
 
 KILN_INLINE kiln_eight_bytes bounded(float *values, float bound) {
     return bound == 127.0f ? kiln_int8_eight_bounded(values) : kiln_int8_eight(values, bound);
 }
-#define KILN_QUANTIZE_EIGHT(values, bound)   kiln_int8_eight(values, bound)
 #define KILN_QUANTIZE_BOUNDED(values, bound) bounded(values, bound)
 #include "kernels/common/quantize_sm90a.h"
 
@@ -25,3 +32,4 @@ KILN_ENTRY(quantize_int8, kiln_quantize_args) {
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_PROGRAMMATIC(quantize_int8)
+KILN_PROGRAMMATIC(quantize_int8_transposed)

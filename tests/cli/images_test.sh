@@ -105,7 +105,7 @@ small() {
 
 # Those that read their operands once; the others compute, or choose over many readings.
 mapfile -t operators < <(scripts/targets.sh operators)
-mapfile -t memory_bound < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|tree_verify_sampled|vector_search|(rmsnorm|silu_mul)_(fp8|nvfp4)|silu_mul_int8|(log_)?softmax|softmax_update|rope_kv_store')
+mapfile -t memory_bound < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|tree_verify_sampled|vector_search|(rmsnorm|silu_mul)_(fp8|nvfp4)|silu_mul_int8|(log_)?softmax|softmax_update|rope_kv_store|quantize_(fp8|int8)')
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
 check "nothing is compiled at run time from the first driver on that knows the chip" nothing_is_compiled
@@ -118,8 +118,10 @@ check "400 KiB of images at most for E4M3 that AMD's devices, too, make of such 
 check "384 KiB of images at most for those that hold long rows: in a cluster on sm_90a, or 32 KiB of them in a block" \
     small $((384 * 1024)) softmax log_softmax softmax_update silu_mul_int8
 check "384 KiB of images at most for what is two such operators" small $((384 * 1024)) rope_kv_store
+check "480 KiB of images at most for those that make codes of 8 bits of x along either axis" \
+    small $((480 * 1024)) quantize_fp8 quantize_int8
 check "3 MiB at most for any: mha_paged has kernels of nine instruction sets" small $((3 * 1024 * 1024)) "${operators[@]}"
-check "31 MiB at most for all" small $((31 * 1024 * 1024))
+check "32 MiB at most for all" small $((32 * 1024 * 1024))
 check "every image of every operator" same "$(expected)" "$(listed)"
 check "the images of one operator" same "$(expected kind=ptx part=f16 | grep '^softmax|')" \
     "$(listed softmax | grep '|f16|.*|ptx|')"

@@ -1,4 +1,15 @@
-/* Quantising to FP8, INT8 and NVFP4, and back. ops.h has the rules for every operator. */
+/* Quantising to FP8, INT8 and NVFP4, and back. ops.h has the rules for every operator.
+ *
+ * x along either axis: the element of row r and column c is x[r * x_stride + c * x_col_stride], where an x_col_stride
+ * of 0 is 1 and an x_stride of 0 is cols. So a weight that is stored [k, n] gives codes [n, k] with rows = n, cols = k,
+ * x_stride = 1 and x_col_stride = n, without being transposed before, and the same bits as a transposed copy of it
+ * would. With an x_col_stride other than 1 it is fastest where x_stride is 1, x is 16-byte aligned and x_col_stride a
+ * multiple of 16 bytes; of other strides elements are read one by one. A scale for each row is then best made in two
+ * calls, by amax and with amax given, where there are few rows.
+ *
+ * Refused as KILN_ERROR_INVALID_ARGUMENT: a stride that is negative; elements that overlap, which they do not if
+ * x_stride is at least (cols - 1) * x_col_stride + 1, what a row takes, or x_col_stride at least
+ * (rows - 1) * x_stride + 1, what a column does; and an x that takes 2^60 elements or more. */
 #ifndef KILN_OPS_QUANTIZE_H
 #define KILN_OPS_QUANTIZE_H
 
@@ -20,6 +31,7 @@ typedef struct kiln_amax_params {
     int64_t x_stride;      /* 0: cols */
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* at least kiln_amax_<precision>_workspace_size() */
+    int64_t x_col_stride;  /* 0: 1 */
 } kiln_amax_params;
 
 /* The greatest magnitudes that the quantising operators take as amax, on the device: nothing is read back, so that a
@@ -54,6 +66,7 @@ typedef struct kiln_quantize_fp8_params {
     int64_t x_stride;     /* 0: cols */
     float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 448; 0: 448 */
     int32_t reserved;     /* must be 0 */
+    int64_t x_col_stride; /* 0: 1 */
 } kiln_quantize_fp8_params;
 
 /* The shape of scales determines which elements share one: 1 x 1 the whole tensor; rows x 1 each row (a token);
@@ -89,6 +102,7 @@ typedef struct kiln_quantize_int8_params {
     int64_t x_stride;     /* 0: cols */
     float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 127; 0: 127 */
     int32_t reserved;     /* must be 0 */
+    int64_t x_col_stride; /* 0: 1 */
 } kiln_quantize_int8_params;
 
 /* The same as quantize_fp8, except that code is x * (1 / scale) rounded to the nearest integer, ties to even, and

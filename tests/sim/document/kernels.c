@@ -149,9 +149,19 @@ static void set_sizes(operator_call *call, const char *settings) {
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         char text[32];
         const char *name = call->op->fields[i].name, *value = setting(settings, name);
-        if (!value || call_is_tensor(&call->op->fields[i])) continue;
+        if (!value || call_is_tensor(&call->op->fields[i]) || call->op->fields[i].role == KILN_FIELD_STRIDE) continue;
         snprintf(text, sizeof text, "%.*s", (int)strcspn(value, " "), value);
         done(call_set(call, "--set ", name, text));
+    }
+}
+
+/* Those that the settings name, into params that are complete otherwise. */
+static void set_strides(operator_call *call, const char *settings) {
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const kiln_field *field = &call->op->fields[i];
+        const char *value = field->role == KILN_FIELD_STRIDE ? setting(settings, field->name) : NULL;
+        const int64_t stride = value ? strtoll(value, NULL, 10) : 0;
+        if (value) memcpy((char *)call->params + field->offset, &stride, sizeof stride);
     }
 }
 
@@ -256,6 +266,7 @@ static bool make_row(row *out, const row *first, const kiln_operator_function *f
     done(call_randomise(&call, 0));
     set_tensors(&call, out->of->settings);
     done(call_upload(&call, &at->stream));
+    set_strides(&call, out->of->settings);
     at->sim->reset();
     ok(call_launch(&call, &at->stream));
     ok(kiln_stream_sync(&at->stream));

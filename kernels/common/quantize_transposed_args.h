@@ -1,0 +1,18 @@
+/* quantize_fp8 and quantize_int8 where x's columns are not adjacent: the one argument of their kernels, on every
+ * backend. */
+#ifndef KILN_KERNELS_COMMON_QUANTIZE_TRANSPOSED_ARGS_H
+#define KILN_KERNELS_COMMON_QUANTIZE_TRANSPOSED_ARGS_H
+
+#include "kernels/common/quantize_args.h"
+#include "kernels/common/transposed_args.h"
+
+KILN_ARGS_BEGIN
+typedef struct kiln_quantize_transposed_args {
+    kiln_quantize_args quantize; /* shape: its sizes, and wide: vectors of codes are aligned */
+    kiln_transposed x;
+    uint32_t tiles; /* of a block: those of whole rows, or those of a group of rows that has a computed scale */
+    uint32_t down;  /* non-zero: they are one below the other */
+} kiln_quantize_transposed_args;
+KILN_ARGS_END
+
+#endif
