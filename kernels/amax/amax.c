@@ -37,7 +37,7 @@ static kiln_status cut(const char *name, const kiln_amax_params *params, unsigne
     if (args->shared && args->block_rows < FEW_ROWS) args->block_rows = FEW_ROWS;
     if (args->shared && (grouped || args->block_rows > KILN_QUANTIZE_GROUP)) args->block_rows = KILN_QUANTIZE_GROUP;
     uint32_t chunk = 1u << CHUNK_LOG2;
-    if (kiln__is_transposed(params->x_col_stride)) {
+    if (kiln__is_transposed(params->cols, params->x_stride, params->x_col_stride)) {
         args->block_rows = 1u << kiln__transposed_rows_log2(size_log2);
         chunk = CHUNK_TILES << KILN_TRANSPOSED_COLS_LOG2;
     }
@@ -77,7 +77,7 @@ static kiln_status find(kiln_stream *stream, const kiln_amax_params *params, uns
 
 static kiln_status amax(kiln_stream *stream, const kiln_amax_params *params, unsigned part, const char *name) {
     const unsigned size_log2 = kiln__part_size_log2(part);
-    const bool is_transposed = kiln__is_transposed(params->x_col_stride);
+    const bool is_transposed = kiln__is_transposed(params->cols, params->x_stride, params->x_col_stride);
     kiln_amax_args args;
     kiln_transposed transposed;
     kiln_launch_config config;

@@ -5,9 +5,10 @@
 #include "kernels/common/host.h"
 #include "kernels/common/transposed_args.h"
 
-/* Whether x's columns are not adjacent: what kiln__transposed_check is for. */
-static inline bool kiln__is_transposed(int64_t col_stride) {
-    return col_stride != 0 && col_stride != 1;
+/* Whether kiln__transposed_check is for x: its columns are not adjacent, or it is a single row of which the caller has
+ * the strides of a transposed tensor, 1 and 1. */
+static inline bool kiln__is_transposed(int64_t cols, int64_t row_stride, int64_t col_stride) {
+    return (col_stride != 0 && col_stride != 1) || (col_stride == 1 && row_stride && row_stride < cols);
 }
 
 /* The most rows of a tile, as a logarithm. */

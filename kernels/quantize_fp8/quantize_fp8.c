@@ -25,7 +25,7 @@ static kiln_status quantize_fp8(kiln_stream *stream, const kiln_quantize_fp8_par
     kiln_quantize_args args;
     kiln_launch_config config;
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
-    if (kiln__is_transposed(params->x_col_stride)) {
+    if (kiln__is_transposed(params->cols, params->x_stride, params->x_col_stride)) {
         kiln_quantize_transposed_args transposed;
         KILN__TRY(kiln__quantize_transposed_prepare(name, &call, kiln__part_size_log2(part), &transposed, &config));
         if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;

@@ -197,6 +197,8 @@ static void test_whole_tiles(kiln_stream *stream) {
         for (int way = 0; way < 4; way++)
             quantize(stream, p, way % 2, 256, 384, way);
     find_amax(stream, BF16, 24, 5000, 0);
+    for (int way = 0; way < 4; way++) /* one row, whose strides may be 1 and 1 */
+        quantize(stream, F32, way % 2, 1, 130, way);
 }
 
 static void test_refusals(kiln_stream *stream) {
