@@ -32,7 +32,8 @@ KILN_INLINE unsigned kiln_transposed_cols_log2(const kiln_transposed *t, kiln_cp
 
 KILN_INLINE kiln_transposed_tile kiln_transposed_tile_at(const kiln_transposed *t, uint64_t row, uint64_t col,
                                                          kiln_cpu_dtype dtype) {
-    const uint64_t rows = (uint64_t)t->rows - row, cols = col < (uint64_t)t->cols ? (uint64_t)t->cols - col : 0;
+    const uint64_t rows = row < (uint64_t)t->rows ? (uint64_t)t->rows - row : 0;
+    const uint64_t cols = col < (uint64_t)t->cols ? (uint64_t)t->cols - col : 0;
     const uint64_t most = 1ull << kiln_transposed_cols_log2(t, dtype);
     return (kiln_transposed_tile){row, col, kiln_min(rows, 1ull << t->rows_log2), kiln_min(cols, most),
                                   most + KILN_TRANSPOSED_PADDING};

@@ -1,6 +1,8 @@
 /* quantize_nvfp4, host side. */
 #include "kernels/common/nvfp4_host.h"
+#include "kernels/common/transposed_host.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
+#include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST quantize_nvfp4
 #include "kernels/common/operator.h"
@@ -9,12 +11,11 @@ static kiln_status check_global(const char *name, const char *tensor, const floa
     return data ? kiln__tensor_check(name, tensor, data, 1, rows, rows, 2) : KILN_OK;
 }
 
-/* Checks the tensors and fills in the arguments, except for the shape. */
+/* Checks the tensors and fills in the arguments, except for the shape; wide: of x. */
 static kiln_status take_tensors(const char *name, const kiln_quantize_nvfp4_params *params,
-                                const kiln__nvfp4_sizes *sizes, unsigned size_log2, kiln_quantize_nvfp4_args *args) {
+                                const kiln__nvfp4_sizes *sizes, int64_t x_stride, uint32_t wide,
+                                kiln_quantize_nvfp4_args *args) {
     const int64_t code_cols = KILN__NVFP4_BLOCK_BYTES * params->scale_cols;
-    kiln__tensor x = kiln__tensor_of("x", params->x, params->x_stride);
-    uint32_t wide;
     *args = (kiln_quantize_nvfp4_args){
         .codes = params->codes,
         .scales = params->scales,
@@ -24,11 +25,11 @@ static kiln_status take_tensors(const char *name, const kiln_quantize_nvfp4_para
         .rows = params->rows,
         .cols = params->cols,
         .codes_stride = params->codes_stride ? params->codes_stride : code_cols,
+        .x_stride = x_stride,
         .given = params->given != NULL,
         .swizzled = params->scale_layout == KILN_SCALES_128X4,
         .each = params->global_rows > 1,
     };
-    KILN__TRY(kiln__tensors_check(name, &x, 1, params->rows, params->cols, size_log2, &wide));
     KILN__TRY(kiln__nvfp4_scales_check(name, sizes));
     KILN__TRY(kiln__tensor_check(name, "codes", params->codes, params->rows, code_cols, args->codes_stride, 0));
     KILN__TRY(kiln__tensor_check(name, "scales", params->scales, params->scale_rows, params->scale_cols,
@@ -39,14 +40,30 @@ static kiln_status take_tensors(const char *name, const kiln_quantize_nvfp4_para
     KILN__REQUIRE(args->values, "%s: amax is NULL: must be given where given is NULL", name);
     const uintptr_t places = (uintptr_t)params->codes | (params->rows > 1 ? (uintptr_t)args->codes_stride : 0);
     args->shape.wide = wide && places % KILN__NVFP4_BLOCK_BYTES == 0;
-    args->x_stride = x.stride;
     return KILN_OK;
+}
+
+/* The launch where x's columns are not adjacent. */
+static kiln_status launch_transposed(kiln_stream *stream, const kiln_quantize_nvfp4_params *params,
+                                     const kiln__nvfp4_sizes *sizes, unsigned part, const char *name) {
+    kiln_quantize_nvfp4_transposed_args args;
+    kiln_launch_config config;
+    KILN__TRY(kiln__transposed_check(name, params->x, params->rows, params->cols, params->x_stride,
+                                     params->x_col_stride, kiln__part_size_log2(part), &args.x));
+    KILN__TRY(take_tensors(name, params, sizes, args.x.row_stride, 1, &args.plain));
+    args.plain.shape.rows = params->scale_rows;
+    args.plain.shape.cols = params->scale_cols;
+    const uint64_t blocks = KILN_TRANSPOSED_COLS >> KILN__NVFP4_BLOCK_LOG2, rows = 1ull << args.x.rows_log2;
+    KILN__TRY(kiln__grid(name, ((uint64_t)params->scale_cols + blocks - 1) / blocks,
+                         ((uint64_t)params->scale_rows + rows - 1) / rows, &config));
+    return launch(stream, part, KERNEL_quantize_nvfp4_transposed, &config, &args, sizeof args);
 }
 
 static kiln_status quantize_nvfp4(kiln_stream *stream, const kiln_quantize_nvfp4_params *params, unsigned part,
                                   const char *name) {
     kiln_quantize_nvfp4_args args;
     kiln_launch_config config;
+    uint32_t wide;
     const kiln__nvfp4_sizes sizes = {.rows = params->rows,
                                      .cols = params->cols,
                                      .scale_rows = params->scale_rows,
@@ -56,7 +73,11 @@ static kiln_status quantize_nvfp4(kiln_stream *stream, const kiln_quantize_nvfp4
     KILN__TRY(kiln__nvfp4_limits_check(name, &sizes));
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     if (KILN__UNLIKELY(!params->rows || !params->cols)) return KILN_OK;
-    KILN__TRY(take_tensors(name, params, &sizes, kiln__part_size_log2(part), &args));
+    if (kiln__is_transposed(params->cols, params->x_stride, params->x_col_stride))
+        return launch_transposed(stream, params, &sizes, part, name);
+    kiln__tensor x = kiln__tensor_of("x", params->x, params->x_stride);
+    KILN__TRY(kiln__tensors_check(name, &x, 1, params->rows, params->cols, kiln__part_size_log2(part), &wide));
+    KILN__TRY(take_tensors(name, params, &sizes, x.stride, wide, &args));
 
     const unsigned lanes_log2 = kiln__lanes_log2((uint64_t)params->scale_cols);
     const uint32_t tile = (uint32_t)KILN_THREAD_VECTORS << lanes_log2;

@@ -4,29 +4,50 @@
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 --device cpu */
 #include "kernels/common/greatest_cpu.h"
 #include "kernels/common/nvfp4_scale.h"
+#include "kernels/common/transposed_cpu.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
+#include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
 
 enum { BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK }; /* of a tile */
 
-/* The codes and the scales of a tile of whole blocks. */
-KILN_INLINE void quantize_tile(uint8_t *codes, uint8_t *scales, const float *values, float encode) {
+/* The codes and the scales of `blocks` whole blocks, at most those of a tile. */
+KILN_INLINE void quantize_tile(uint8_t *codes, uint8_t *scales, const float *values, float encode, size_t blocks) {
     float factors[BLOCKS];
     uint32_t greatest[BLOCKS];
     uint8_t each[KILN_TILE];
-    for (size_t block = 0; block < BLOCKS; block++)
+    for (size_t block = 0; block < blocks; block++)
         greatest[block] = kiln_greatest_magnitude(0, values + block * KILN_NVFP4_BLOCK, KILN_NVFP4_BLOCK);
     KILN_INDEPENDENT
-    for (size_t block = 0; block < BLOCKS; block++) {
+    for (size_t block = 0; block < blocks; block++) {
         const uint32_t scale = kiln_nvfp4_scale(greatest[block], encode);
         scales[block] = (uint8_t)scale;
         factors[block] = kiln_nvfp4_factor(scale, encode);
     }
-    for (size_t block = 0; block < BLOCKS; block++)
+    for (size_t block = 0; block < blocks; block++)
         for (size_t i = 0; i < KILN_NVFP4_BLOCK; i++)
             each[block * KILN_NVFP4_BLOCK + i] = kiln_e2m1_of(values[block * KILN_NVFP4_BLOCK + i] * factors[block]);
     KILN_INDEPENDENT
-    for (size_t i = 0; i < KILN_TILE / 2; i++)
+    for (size_t i = 0; i < blocks * KILN_NVFP4_BLOCK_BYTES; i++)
         codes[i] = (uint8_t)(each[2 * i] | each[2 * i + 1] << 4);
+}
+
+/* 1 over a row's global scale, which is stored with its first blocks. */
+KILN_INLINE float row_encode(const kiln_quantize_nvfp4_args *args, uint64_t row, bool first) {
+    const float global_scale = kiln_nvfp4_global(args->values[args->each ? row : 0], args->given);
+    if (args->global_scale && first && (args->each || row == 0)) args->global_scale[row] = global_scale;
+    return 1.0f / global_scale;
+}
+
+/* Stores what quantize_tile made of a row from its number `block` on. */
+KILN_INLINE void put_blocks(const kiln_quantize_nvfp4_args *args, uint64_t row, uint64_t block, uint64_t blocks,
+                            const uint8_t *codes, const uint8_t *scales) {
+    const uint64_t cols = (uint64_t)args->shape.cols;
+    if (row < (uint64_t)args->rows)
+        memcpy(args->codes + row * (uint64_t)args->codes_stride + block * KILN_NVFP4_BLOCK_BYTES, codes,
+               blocks * KILN_NVFP4_BLOCK_BYTES);
+    if (!args->swizzled) memcpy(args->scales + row * cols + block, scales, blocks);
+    for (uint64_t i = 0; args->swizzled && i < blocks; i++)
+        args->scales[kiln_nvfp4_swizzled(row, block + i, cols)] = scales[i];
 }
 
 /* Quantises the blocks of a row from `first` to before `end`. Elements beyond the row are zeros. */
@@ -35,11 +56,7 @@ KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t 
     const bool inside = row < (uint64_t)args->rows;
     float encode = 1.0f, tile[KILN_TILE];
     uint8_t codes[KILN_TILE / 2], scales[BLOCKS];
-    if (inside) {
-        float global_scale = kiln_nvfp4_global(args->values[args->each ? row : 0], args->given);
-        if (args->global_scale && first == 0 && (args->each || row == 0)) args->global_scale[row] = global_scale;
-        encode = 1.0f / global_scale;
-    }
+    if (inside) encode = row_encode(args, row, first == 0);
     for (uint64_t block = first; block < end; block += BLOCKS) {
         uint64_t col = block * KILN_NVFP4_BLOCK, blocks = kiln_min(end - block, BLOCKS), count = 0;
         if (inside && col < (uint64_t)args->cols)
@@ -51,14 +68,8 @@ KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t 
             memset(tile + count, 0, (KILN_TILE - count) * sizeof *tile);
             values = tile;
         }
-        quantize_tile(codes, scales, values, encode);
-        if (inside)
-            memcpy(args->codes + row * (uint64_t)args->codes_stride + block * KILN_NVFP4_BLOCK_BYTES, codes,
-                   blocks * KILN_NVFP4_BLOCK_BYTES);
-        const uint64_t cols = (uint64_t)args->shape.cols;
-        if (!args->swizzled) memcpy(args->scales + row * cols + block, scales, blocks);
-        for (uint64_t i = 0; args->swizzled && i < blocks; i++)
-            args->scales[kiln_nvfp4_swizzled(row, block + i, cols)] = scales[i];
+        quantize_tile(codes, scales, values, encode, BLOCKS);
+        put_blocks(args, row, block, blocks, codes, scales);
     }
 }
 
@@ -70,3 +81,27 @@ KILN_OUTLINED void quantize_nvfp4(const void *arguments, const kiln_cpu_span *sp
             quantize_blocks(&args, work.row, work.col, work.col_end, dtype);
 }
 KILN_CPU_KERNEL(quantize_nvfp4)
+
+/* Where columns are not adjacent: tiles of 128 columns. */
+KILN_OUTLINED void quantize_nvfp4_transposed(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
+    enum { TILE_BLOCKS = KILN_TRANSPOSED_COLS / KILN_NVFP4_BLOCK };
+    const kiln_quantize_nvfp4_transposed_args args =
+        *(const kiln_quantize_nvfp4_transposed_args *)arguments; /* a copy, which no store can change */
+    const uint64_t scale_rows = (uint64_t)args.plain.shape.rows, scale_cols = (uint64_t)args.plain.shape.cols;
+    kiln_transposed_scratch *scratch = span->scratch;
+    uint8_t codes[TILE_BLOCKS * KILN_NVFP4_BLOCK_BYTES], scales[TILE_BLOCKS];
+    for (uint64_t block = span->begin; block < span->end; block++) {
+        const uint64_t tile = block % span->grid[0], first = block / span->grid[0] << args.x.rows_log2;
+        const uint64_t end = kiln_min(first + (1ull << args.x.rows_log2), scale_rows);
+        const kiln_transposed_tile at = kiln_transposed_tile_at(&args.x, first, tile * KILN_TRANSPOSED_COLS, dtype);
+        memset(scratch->tile, 0, sizeof scratch->tile); /* what is beyond x */
+        kiln_transposed_load(&args.x, &at, scratch->tile, dtype);
+        for (uint64_t row = first; row < end; row++) {
+            const float encode = row < (uint64_t)args.plain.rows ? row_encode(&args.plain, row, tile == 0) : 1.0f;
+            quantize_tile(codes, scales, scratch->tile + (row - first) * at.pitch, encode, TILE_BLOCKS);
+            put_blocks(&args.plain, row, tile * TILE_BLOCKS, kiln_min(scale_cols - tile * TILE_BLOCKS, TILE_BLOCKS),
+                       codes, scales);
+        }
+    }
+}
+KILN_CPU_KERNEL(quantize_nvfp4_transposed)

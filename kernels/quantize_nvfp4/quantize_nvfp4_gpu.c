@@ -6,6 +6,9 @@
  * neighbouring blocks: with 16-bit elements each thread reads a sector, in two requests. Blocks that are incomplete or
  * not aligned go element by element.
  *
+ * Where columns are not adjacent a block turns a tile of 128 columns by 64 rows of 16 bits, or 32 of f32, in shared
+ * memory, and a thread takes blocks of 16 elements from there. Not measured.
+ *
  * Floor: one read of x and one write of half a byte for each element and of a byte for each 16, at memory bandwidth:
  * 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the time that
  * they take; quantize_nvfp4_sm90a.cu has what was measured. Tried: 8 elements a thread and a shuffle, in a prototype on
@@ -16,8 +19,10 @@
 #include "kernels/common/pairs.h"
 #include "kernels/common/quantize_scale.h"
 #include "kernels/common/span.h"
+#include "kernels/common/transposed_gpu.h"
 #include "kernels/common/values.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
+#include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
 
 enum { VECTORS = KILN_NVFP4_BLOCK / KILN_VECTOR };
 
@@ -51,13 +56,9 @@ KILN_INLINE float greatest_of(const kiln_vector *, const float *values) {
 }
 #endif
 
-/* Quantises a whole, aligned block. Returns its scale. */
-KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float encode) {
-    kiln_vector vectors[VECTORS];
+/* Quantises the vectors of a block. Returns its scale. */
+KILN_INLINE uint32_t quantize_vectors(codes *target, const kiln_vector *vectors, float encode) {
     float values[KILN_NVFP4_BLOCK];
-    KILN_UNROLL
-    for (int i = 0; i < VECTORS; i++)
-        vectors[i] = kiln_vector_load(x + i * KILN_VECTOR);
     KILN_UNROLL
     for (int i = 0; i < VECTORS; i++)
         kiln_vector_values(&values[i * KILN_VECTOR], vectors[i]);
@@ -73,6 +74,15 @@ KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float 
     const codes words = {{kiln_e2m1_eight_of(values), kiln_e2m1_eight_of(values + 8)}};
     *target = words;
     return scale;
+}
+
+/* Quantises a whole, aligned block. Returns its scale. */
+KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float encode) {
+    kiln_vector vectors[VECTORS];
+    KILN_UNROLL
+    for (int i = 0; i < VECTORS; i++)
+        vectors[i] = kiln_vector_load(x + i * KILN_VECTOR);
+    return quantize_vectors(target, vectors, encode);
 }
 
 /* Quantises any block. Its first count elements, or all if these are fewer, are in the row; the others are zeros. */
@@ -124,4 +134,56 @@ KILN_ENTRY(quantize_nvfp4, kiln_quantize_nvfp4_args) {
     }
     const bool first = inside && s.start == 0 && s.first == 0 && (args.each || s.row == 0);
     if (args.global_scale && first) args.global_scale[s.row] = global_scale;
+}
+
+typedef struct transposed_shared {
+    kiln_vector tile[KILN_TRANSPOSED_VECTORS];
+    float encode[KILN_TRANSPOSED_ROWS]; /* 1 / g of each row */
+} transposed_shared;
+
+KILN_ENTRY(quantize_nvfp4_transposed, kiln_quantize_nvfp4_transposed_args) {
+    enum { BLOCKS_LOG2 = KILN_TRANSPOSED_COLS_LOG2 - 4 }; /* of a row of the tile */
+    KILN_SHARED transposed_shared shared;
+    const kiln_quantize_nvfp4_args *plain = &args.plain;
+    const kiln_transposed *t = &args.x;
+    const uint64_t first = kiln_block() << t->rows_log2, scale_cols = (uint64_t)plain->shape.cols;
+    if (first >= (uint64_t)plain->shape.rows) return; /* the whole block */
+    const uint32_t own = kiln_thread(), rows = kiln_transposed_inside(t->rows, first, t->rows_log2);
+    const uint32_t end = kiln_transposed_inside(plain->shape.rows, first, t->rows_log2);
+    kiln_transposed_load(t, first, kiln_tile() << KILN_TRANSPOSED_COLS_LOG2, shared.tile);
+    if (own < end) {
+        const uint64_t row = first + own;
+        float global_scale = 1.0f;
+        if (own < rows) global_scale = kiln_nvfp4_global(plain->values[plain->each ? row : 0], plain->given);
+        shared.encode[own] = 1.0f / global_scale;
+        const bool stores = own < rows && kiln_tile() == 0 && (plain->each || row == 0);
+        if (plain->global_scale && stores) plain->global_scale[row] = global_scale;
+    }
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t n = own; n < end << BLOCKS_LOG2; n += KILN_BLOCK) {
+        const uint32_t r = n >> BLOCKS_LOG2, b = n & ((1u << BLOCKS_LOG2) - 1);
+        const uint64_t row = first + r, block = (kiln_tile() << BLOCKS_LOG2) + b;
+        if (block >= scale_cols) continue;
+        kiln_vector vectors[VECTORS];
+        KILN_UNROLL
+        for (uint32_t i = 0; i < VECTORS; i++)
+            vectors[i] = shared.tile[kiln_transposed_place(t, r, b * VECTORS + i)];
+        codes words;
+        const uint32_t scale = quantize_vectors(&words, vectors, shared.encode[r]);
+        plain->scales[plain->swizzled ? kiln_nvfp4_swizzled(row, block, scale_cols) : row * scale_cols + block] =
+            (uint8_t)scale;
+        if (r >= rows) continue;
+        uint8_t *target = plain->codes + row * (uint64_t)plain->codes_stride + block * KILN_NVFP4_BLOCK_BYTES;
+        if (plain->shape.wide) {
+            *(codes *)target = words;
+            continue;
+        }
+        KILN_LOOP
+        for (uint32_t i = 0; i < KILN_NVFP4_BLOCK_BYTES; i++) {
+            target[i] = (uint8_t)words.words[0];
+            words.words[0] = words.words[0] >> 8 | words.words[1] << 24;
+            words.words[1] >>= 8;
+        }
+    }
 }

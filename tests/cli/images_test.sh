@@ -105,7 +105,7 @@ small() {
 
 # Those that read their operands once; the others compute, or choose over many readings.
 mapfile -t operators < <(scripts/targets.sh operators)
-mapfile -t memory_bound < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|tree_verify_sampled|vector_search|(rmsnorm|silu_mul)_(fp8|nvfp4)|silu_mul_int8|(log_)?softmax|softmax_update|rope_kv_store|quantize_(fp8|int8)')
+mapfile -t memory_bound < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|tree_verify_sampled|vector_search|(rmsnorm|silu_mul)_(fp8|nvfp4)|silu_mul_int8|(log_)?softmax|softmax_update|rope_kv_store|quantize_(fp8|int8|nvfp4)')
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
 check "nothing is compiled at run time from the first driver on that knows the chip" nothing_is_compiled
@@ -118,6 +118,7 @@ check "400 KiB of images at most for E4M3 that AMD's devices, too, make of such 
 check "384 KiB of images at most for those that hold long rows: in a cluster on sm_90a, or 32 KiB of them in a block" \
     small $((384 * 1024)) softmax log_softmax softmax_update silu_mul_int8
 check "384 KiB of images at most for what is two such operators" small $((384 * 1024)) rope_kv_store
+check "384 KiB of images at most for codes of NVFP4 of x along either axis" small $((384 * 1024)) quantize_nvfp4
 check "480 KiB of images at most for those that make codes of 8 bits of x along either axis" \
     small $((480 * 1024)) quantize_fp8 quantize_int8
 check "3 MiB at most for any: mha_paged has kernels of nine instruction sets" small $((3 * 1024 * 1024)) "${operators[@]}"

@@ -166,6 +166,52 @@ static void find_amax(kiln_stream *stream, precision p, int64_t rows, int64_t co
     inputs_destroy(&in);
 }
 
+static int64_t round_up(int64_t count, int64_t unit) {
+    return (count + unit - 1) / unit * unit;
+}
+
+static void quantize_nvfp4(kiln_stream *stream, precision p, int64_t rows, int64_t cols, bool swizzled, bool each) {
+    const int64_t scale_rows = swizzled ? round_up(rows, 128) : rows + random_integer(0, 3);
+    const int64_t scale_cols = round_up(round_up(cols, 16) / 16, swizzled ? 4 : 1) + 4 * random_integer(0, 2);
+    const layout l = any_layout(rows);
+    const source from = (source)random_integer(AMAX, GIVEN);
+    describe("quantize_nvfp4", p, rows, cols, scale_rows, scale_cols, from, l);
+    inputs in = inputs_create(stream, p, rows, cols, l, special_number);
+    matrix values = matrix_create(stream, F32, 1, each ? rows : 1, 0, AT_END);
+    matrix_fill(&values, positive_number);
+    const int64_t codes_stride = 8 * scale_cols + (random_integer(0, 1) ? 0 : random_integer(0, 17));
+    const int64_t place = random_integer(0, 1) ? 0 : random_place();
+    matrix codes[2], scales[2], global_scales[2];
+    for (int i = 0; i < 2; i++) {
+        codes[i] = matrix_create(stream, U8, rows, 8 * scale_cols, codes_stride, place);
+        scales[i] = matrix_create(stream, U8, scale_rows, scale_cols, 0, AT_END);
+        global_scales[i] = matrix_create(stream, F32, 1, each ? rows : 1, 0, AT_END);
+        const matrix *x = i ? &in.other : &in.usual;
+        const kiln_quantize_nvfp4_params params = {.codes = codes[i].data,
+                                                   .scales = scales[i].data,
+                                                   .global_scale = global_scales[i].data,
+                                                   .x = x->data,
+                                                   .given = from == GIVEN ? values.data : NULL,
+                                                   .amax = from == AMAX ? values.data : NULL,
+                                                   .rows = rows,
+                                                   .cols = cols,
+                                                   .scale_rows = scale_rows,
+                                                   .scale_cols = scale_cols,
+                                                   .global_rows = each ? rows : 1,
+                                                   .codes_stride = codes_stride,
+                                                   .x_stride = i ? in.stride : 0,
+                                                   .scale_layout = swizzled ? KILN_SCALES_128X4 : KILN_SCALES_LINEAR,
+                                                   .x_col_stride = i ? in.col_stride : 0};
+        harness_ok(operator_function("quantize_nvfp4", p)->call(stream, &params, sizeof params));
+    }
+    expect_same(&codes[0], &codes[1]);
+    expect_same(&scales[0], &scales[1]);
+    expect_same(&global_scales[0], &global_scales[1]);
+    matrix_expect_unchanged(&values);
+    matrix_destroy(&values);
+    inputs_destroy(&in);
+}
+
 /* Sizes of edges, and of whole rows that take several tiles. */
 static void any_size(int64_t *rows, int64_t *cols) {
     static const int64_t counts[] = {1, 3, 8, 31, 64, 65, 127, 128, 129, 136, 200, 257};
@@ -191,6 +237,15 @@ static void test_amax(kiln_stream *stream) {
         }
 }
 
+static void test_nvfp4(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int round = 0; round < harness_rounds(stream, 48); round++) {
+            int64_t rows, cols;
+            any_size(&rows, &cols);
+            quantize_nvfp4(stream, p, rows, cols, round % 2, round / 2 % 2);
+        }
+}
+
 /* The shapes of weights: whole tiles, and rows that a block has all of. */
 static void test_whole_tiles(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
@@ -203,7 +258,8 @@ static void test_whole_tiles(kiln_stream *stream) {
 
 static void test_refusals(kiln_stream *stream) {
     harness_describe("x_col_stride refused");
-    matrix x = matrix_create(stream, F32, 200, 130, 0, 0), codes = matrix_create(stream, U8, 130, 200, 0, 0);
+    matrix x = matrix_create(stream, F32, 200, 130, 0, 0), scales = matrix_create(stream, F32, 130, 13, 0, 0);
+    matrix codes = matrix_create(stream, U8, 130, 200, 0, 0);
     const kiln_quantize_fp8_params good = {.codes = codes.data,
                                            .x = x.data,
                                            .rows = 130,
@@ -252,18 +308,38 @@ static void test_refusals(kiln_stream *stream) {
     bad_amax = good_amax;
     bad_amax.x_stride = 0;
     expect_refusal(stream, amax, &bad_amax, sizeof bad_amax, "x_stride");
+    const kiln_quantize_nvfp4_params good_nvfp4 = {.codes = codes.data,
+                                                   .scales = scales.data,
+                                                   .x = x.data,
+                                                   .amax = scales.data,
+                                                   .rows = 130,
+                                                   .cols = 200,
+                                                   .scale_rows = 130,
+                                                   .scale_cols = 13,
+                                                   .global_rows = 1,
+                                                   .x_stride = 1,
+                                                   .x_col_stride = 130};
+    kiln_quantize_nvfp4_params bad_nvfp4 = good_nvfp4;
+    const kiln_operator_function *nvfp4 = operator_function("quantize_nvfp4", F32);
+    bad_nvfp4.x_col_stride = -1;
+    expect_refusal(stream, nvfp4, &bad_nvfp4, sizeof bad_nvfp4, "x_col_stride");
+    bad_nvfp4.x_col_stride = 129;
+    expect_refusal(stream, nvfp4, &bad_nvfp4, sizeof bad_nvfp4, "x_col_stride");
+    bad_nvfp4 = good_nvfp4;
+    bad_nvfp4.codes = NULL;
+    expect_refusal(stream, nvfp4, &bad_nvfp4, sizeof bad_nvfp4, "codes");
     matrix_expect_unchanged(&x);
     matrix_expect_unchanged(&codes);
+    matrix_expect_unchanged(&scales);
     matrix_destroy(&x);
     matrix_destroy(&codes);
+    matrix_destroy(&scales);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_8_bits),
-        on_each_device(test_amax),
-        on_each_device(test_whole_tiles),
-        on_one_device(test_refusals),
+        on_each_device(test_8_bits),      on_each_device(test_amax),    on_each_device(test_nvfp4),
+        on_each_device(test_whole_tiles), on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -196,6 +196,22 @@ static void try_options(operator_call *call, const kiln_operator *op, given g, c
     }
 }
 
+/* Columns apart and rows adjacent, where the operator takes both strides. */
+static void try_transposed(operator_call *call, const kiln_operator *op, given g, char *tensors) {
+    const int64_t row_stride = 1, col_stride = SIDE;
+    bool found = false;
+    fill_params(call, op, g, tensors);
+    for (uint32_t i = 0; i < op->field_count; i++) {
+        const kiln_field *field = &op->fields[i];
+        if (field->role != KILN_FIELD_STRIDE) continue;
+        const bool columns = strcmp(field->name, "x_col_stride") == 0;
+        if (columns || strcmp(field->name, "x_stride") == 0)
+            memcpy(call->params + field->offset, columns ? &col_stride : &row_stride, sizeof col_stride);
+        found = found || columns;
+    }
+    if (found) try_call(call, op);
+}
+
 /* Whether no CPU image has the kernel. */
 static bool absent(const kiln_part *part, uint32_t kernel) {
     for (uint32_t i = 0; i < part->image_count; i++) {
@@ -218,6 +234,8 @@ static void call_function(kiln_stream *stream, const kiln_operator *op, const ki
             for (given g = {0, side, optional}; fill_params(&call, op, g, tensors); g.big++)
                 try_call(&call, op);
         try_options(&call, op, (given){UINT32_MAX, SIDE, optional}, tensors);
+        for (int64_t side = 1; side <= SIDE; side += SIDE - 1)
+            try_transposed(&call, op, (given){UINT32_MAX, side, optional}, tensors);
     }
     harness_ok(kiln_trace_stop(stream->device, KILN_TRACE_TEXT, append, &trace));
     harness_ok(kiln_bundle_find_part(op->bundle, function->part, &part));

@@ -129,6 +129,7 @@ typedef struct kiln_quantize_nvfp4_params {
     int64_t x_stride;     /* 0: cols */
     int32_t scale_layout; /* kiln_scale_layout */
     int32_t reserved;     /* must be 0 */
+    int64_t x_col_stride; /* 0: 1 */
 } kiln_quantize_nvfp4_params;
 
 /* NVFP4 (NVIDIA, "Pretraining Large Language Models with NVFP4", arXiv 2509.25149): an element is the product of its
