@@ -157,6 +157,27 @@ def rows_apart(run):
     refused(ValueError, "must be contiguous", lambda: run("softmax", whole.T))
 
 
+@cpu_case
+def columns_apart(run):
+    """A transposed array is quantised as its copy is where the operator has the columns' stride."""
+    whole = random.standard_normal((50, 40)).astype(np.float32)
+    for x in (whole.T, whole[:, ::2], whole[::3, :12].T, whole[:, :1].T):
+        copy = np.ascontiguousarray(x)
+        np.testing.assert_array_equal(run("amax", x, scale_rows=len(x), scale_cols=1),
+                                      run("amax", copy, scale_rows=len(x), scale_cols=1))
+        for name in ("quantize_fp8", "quantize_int8"):
+            found, wanted = (run(name, given, scales=True, scale_rows=len(x), scale_cols=1) for given in (x, copy))
+            for one, other in zip(found, wanted):
+                np.testing.assert_array_equal(one, other)
+        for to in ("fp8", "int8", "nvfp4"):
+            for one, other in zip(run.kiln.quantize(x, to), run.kiln.quantize(copy, to)):
+                np.testing.assert_array_equal(one, other)
+    refused(ValueError, "must be contiguous", lambda: run("quantize_fp8", whole[::-1], scale_rows=50, scale_cols=1))
+    overlapping = np.lib.stride_tricks.as_strided(whole, (9, 9), (8, 8))
+    refused(run.kiln.InvalidArgumentError, "x_col_stride",
+            lambda: run("quantize_fp8", overlapping, scale_rows=9, scale_cols=1))
+
+
 def refused(kind, text, call):
     try:
         call()

@@ -248,17 +248,24 @@ class Call:
         struct.pack_into("Q", self.params, field.offset, tensor.data)
 
     def _put_stride(self, field: Field, tensor: Tensor) -> None:
-        """Rows that are packed in themselves may lie apart where the operator takes their stride."""
+        """Rows that are packed in themselves may lie apart where the operator takes their stride, columns likewise."""
         strides = [f for f in self.operator.fields if f.role == describe.STRIDE and f.shape == field.name]
+        columns = next((f for f in strides if f.name == f"{field.name}_col_stride"), None)
+        rows = [f for f in strides if f is not columns]
         whole = packed(tensor.shape)
         ordinary = all(stride == step for size, stride, step in zip(tensor.shape, tensor.strides, whole) if size != 1)
         if ordinary:
             return
-        rows = len(tensor.shape) == len(self._terms(field)) and len(strides) == 1
-        if not rows or packed(tensor.shape)[1:] != tensor.strides[1:] or tensor.strides[0] < whole[0]:
+        plain = len(tensor.shape) == len(self._terms(field)) and len(rows) == 1
+        if plain and whole[1:] == tensor.strides[1:] and tensor.strides[0] >= whole[0]:
+            struct.pack_into("q", self.params, rows[0].offset, tensor.strides[0])
+        elif plain and columns and min(tensor.strides) > 0:  # along either axis: the library refuses what overlaps
+            struct.pack_into("q", self.params, rows[0].offset, tensor.strides[0])
+            struct.pack_into("q", self.params, columns.offset, tensor.strides[1])
+        else:
             raise ValueError(f"{self.name}: {field.name} has strides {list(tensor.strides)}: must be contiguous"
-                             + (", or in all but its rows" if strides else ""))
-        struct.pack_into("q", self.params, strides[0].offset, tensor.strides[0])
+                             + (", or in all but its rows" if rows else "")
+                             + (", or of two dimensions with positive strides" if columns else ""))
 
     def _outputs(self) -> list[Any]:
         like = next(iter(self.arrays.values()))
