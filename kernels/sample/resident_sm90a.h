@@ -27,29 +27,6 @@ KILN_INLINE team_row resident_row(const kiln_sample_args *args, exchange *shared
     return r;
 }
 
-/* Whether candidates may be looked for: not where they are counted. */
-KILN_INLINE bool is_ranked(const kiln_row_options *options) {
-#if defined(KILN_PART_bf16)
-    return options->top_k > 0 || options->min_p > 0.0f;
-#else
-    (void)options;
-    return true;
-#endif
-}
-
-#if defined(KILN_PART_bf16)
-/* The same row, from shared memory, so that registers need not hold what is known of it while it is counted. */
-KILN_INLINE void resident_again(team_row *r) {
-    const exchange *shared = r->shared;
-    r->place = shared->place;
-    r->row = {shared->place.x, shared->place.cols, shared->max, shared->inverse_temperature};
-    r->single = single_col(r);
-    r->rounds_log2 = 0;
-    divide_groups(r);
-    *r->turn = shared->turn;
-}
-#endif
-
 /* Chooses a column of the cluster's row and stores it. */
 KILN_INLINE void sample_resident(const kiln_sample_args *args, exchange *shared, meeting *met) {
     uint32_t turn = 0;
@@ -57,16 +34,19 @@ KILN_INLINE void sample_resident(const kiln_sample_args *args, exchange *shared,
     team_row r = resident_row(args, shared, met, &turn, &part);
     request_share(&r);
     const kiln_row_options options = kiln_options_of(args, kiln_block());
+    const bool greedy = !(options.temperature >= 1e-6f) || options.top_k == 1;
+#if defined(KILN_PART_bf16)
+    if (!greedy && is_countable(&r) && sample_counted(&r, &options)) return;
+#endif
     await_share(&r);
     const uint32_t own = take_groups(&r);
-    kiln_sm90a_cluster_wait(); /* a block's shared memory may be written once it has begun */
-    if (!(options.temperature >= 1e-6f) || options.top_k == 1) {
+    if (turn == 0) kiln_sm90a_cluster_wait(); /* a block's shared memory may be written once it has begun */
+    if (greedy) {
         const int32_t col = greatest_col(&r, own);
         if (kiln_thread() == 0 && KILN_TEAM_RANK() == 0) args->y[kiln_block()] = col;
         return;
     }
-    const uint32_t sent = is_ranked(&options) ? send_greatest(&r, own) : 0;
-    team_give(&r, subgroup_greatest(own), sent);
+    team_give(&r, subgroup_greatest(own), is_counted_row() ? 0 : send_greatest(&r, own));
     if (kiln_thread() == 0) shared->bits = kiln_sample_bits(args, kiln_block()); /* while others give */
     const uint32_t greatest = greatest_share(&r, team_take(&r));
     if (!greatest) {
@@ -74,18 +54,9 @@ KILN_INLINE void sample_resident(const kiln_sample_args *args, exchange *shared,
         return;
     }
     const kiln_filters filters = kiln_filters_of(&r.row, options, greatest);
-    if (kiln_thread() == 0) {
-        shared->filters = filters;
-        shared->max = r.row.max;
-        shared->inverse_temperature = r.row.inverse_temperature;
-    }
+    keep_row(&r, &filters);
     kiln_barrier(); /* the bits and the filters are seen */
-#if defined(KILN_PART_bf16)
-    if (!shared->filters.top_k && !shared->filters.least && is_countable(&r) &&
-        sample_counted(&r, shared->filters.top_p, &shared->bits))
-        return;
     resident_again(&r);
-#endif
     const uint32_t col = kiln_choose(&r.row, &shared->filters, &shared->bits);
     if (kiln_thread() == 0 && KILN_TEAM_RANK() == 0 && col != KILN_NOWHERE) args->y[kiln_block()] = (int32_t)col;
 }

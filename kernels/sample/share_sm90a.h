@@ -10,6 +10,15 @@
 #include "kernels/arch/sm90a_bulk.h"
 #include "kernels/sample/candidates_gpu.h"
 
+/* Whether counted_sm90a.h has counted the row, or cannot, so that no candidates are looked for. */
+KILN_INLINE bool is_counted_row(void) {
+#if defined(KILN_PART_bf16)
+    return true;
+#else
+    return false;
+#endif
+}
+
 /* The vectors of the share of the thread's subgroup. */
 KILN_INLINE row_walk share_of(const team_row *r) {
     uint32_t begin = own_share(r) * r->place.each;
@@ -37,7 +46,8 @@ KILN_INLINE void await_share(const team_row *r) {
     if (share.first < share.last) kiln_sm90a_mbarrier_wait(kiln_sm90a_shared(&r->meeting->arrived[subgroup()]), 0);
 }
 
-/* Sends the key of the thread's greatest element to all blocks of the team. Returns how many bytes each is sent. */
+/* Sends the key of the thread's greatest element to all blocks of the team, with the next shares. Returns how many
+ * bytes each is sent. */
 KILN_INLINE uint32_t send_greatest(const team_row *r, uint32_t key) {
     enum { SENT = KILN_VECTOR_BYTES / sizeof(uint16_t) };
     const kiln_vector *own = r->shared->own;
@@ -48,6 +58,27 @@ KILN_INLINE uint32_t send_greatest(const team_row *r, uint32_t key) {
         KILN_TEAM_SEND_VECTOR(&r->meeting->greatest[r->rank][lane() * SENT], rank, &r->meeting->shared[0],
                               &own[lane()]);
     return r->team * (uint32_t)sizeof r->shared->own;
+}
+
+/* Keeps what is known of the row in shared memory, so that registers need not hold it. */
+KILN_INLINE void keep_row(const team_row *r, const kiln_filters *filters) {
+    exchange *shared = r->shared;
+    if (kiln_thread() != 0) return;
+    shared->filters = *filters;
+    shared->max = r->row.max;
+    shared->inverse_temperature = r->row.inverse_temperature;
+    shared->turn = *r->turn;
+}
+
+/* The same row, from there. */
+KILN_INLINE void resident_again(team_row *r) {
+    const exchange *shared = r->shared;
+    r->place = shared->place;
+    r->row = {shared->place.x, shared->place.cols, shared->max, shared->inverse_temperature};
+    r->single = single_col(r);
+    r->rounds_log2 = 0;
+    divide_groups(r);
+    *r->turn = shared->turn;
 }
 
 /* ---- The greatest alone ---- */
@@ -92,11 +123,17 @@ KILN_INLINE int32_t greatest_col(const team_row *r, uint32_t own) {
 
 /* ---- Sums, and where they reach something ---- */
 
+/* The vectors of a share: read anew, since there are too few registers to hold what follows from them from pass to
+ * pass. */
+KILN_INLINE uint32_t share_vectors(const team_row *r) {
+    return *(const volatile uint32_t *)&r->shared->place.each;
+}
+
 /* A thread's part of its subgroup's share: adjacent vectors. */
 KILN_INLINE row_walk piece_of(const team_row *r, uint32_t thread) {
-    const row_walk share = share_of(r);
-    const uint32_t each = (r->place.each + KILN_SUBGROUP - 1) / KILN_SUBGROUP, first = share.first + thread * each;
-    row_walk piece = {lesser(first, share.last), lesser(first + each, share.last)};
+    const uint32_t all = share_vectors(r), each = (all + KILN_SUBGROUP - 1) / KILN_SUBGROUP, begin = own_share(r) * all;
+    const uint32_t first = begin + thread * each, last = lesser(begin + all, r->place.vectors);
+    row_walk piece = {lesser(first, last), lesser(first + each, last)};
     return piece;
 }
 
@@ -114,7 +151,7 @@ KILN_INLINE uint64_t single_sum(const team_row *r, const row_measure *m) {
 /* The measure of the thread's vectors. Where pieces have even numbers of them each thread begins with another one, so
  * that the threads read from all banks of shared memory; it may come to vectors that are not there. */
 KILN_INLINE uint64_t piece_sum(const team_row *r, const row_measure *m) {
-    const uint32_t each = (r->place.each + KILN_SUBGROUP - 1) / KILN_SUBGROUP;
+    const uint32_t each = (share_vectors(r) + KILN_SUBGROUP - 1) / KILN_SUBGROUP;
     const row_walk own = piece_of(r, lane());
     uint32_t at = each % 2 ? 0 : lane() % each;
     uint64_t sum = 0;
@@ -135,7 +172,7 @@ KILN_INLINE uint64_t resident_sum(const team_row *r, const row_measure *m) {
 /* The measure of an element of the block's vectors, numbered from the row's first vector on. */
 KILN_INLINE uint64_t resident_measure(const team_row *r, const row_measure *m, uint32_t element) {
     const kiln_element *elements = (const kiln_element *)KILN_TEAM_VECTORS();
-    const uint32_t first = r->rank * KILN_SUBGROUPS * r->place.each * KILN_VECTOR;
+    const uint32_t first = r->rank * KILN_SUBGROUPS * share_vectors(r) * KILN_VECTOR;
     return measure_of_one(m, kiln_element_to_f32(elements[element - first]), r->place.head + element);
 }
 
@@ -168,10 +205,10 @@ KILN_INLINE uint32_t find_single(const team_row *r, uint64_t single, uint64_t *r
 }
 
 /* The column of the element of the subgroup's share such that those up to it measure more than `rest`, in the one
- * thread that finds it; else KILN_NOWHERE. */
-KILN_INLINE uint32_t find_in_share(const team_row *r, const row_measure *m, uint64_t rest) {
+ * thread that finds it; else KILN_NOWHERE. own is what the thread's vectors measure. */
+KILN_INLINE uint32_t find_in_share(const team_row *r, const row_measure *m, uint64_t own, uint64_t rest) {
     const bool heads = own_share(r) == 0;
-    const uint64_t own = r->piece->sum, single = single_sum(r, m);
+    const uint64_t single = single_sum(r, m);
     uint32_t col = KILN_NOWHERE;
     uint64_t all;
     if (heads) {
@@ -195,7 +232,10 @@ KILN_INLINE uint32_t resident_find(const team_row *r, const row_measure *m, uint
     const uint32_t share = own_share(r);
     const uint64_t before = sum_shares(r, shares, share);
     uint32_t col = KILN_NOWHERE;
-    if (before <= rest && rest < before + shares[share]) col = find_in_share(r, m, rest - before);
+    if (before <= rest && rest < before + shares[share]) {
+        const uint64_t own = is_counted_row() ? piece_sum(r, m) : r->piece->sum; /* there are no registers for it */
+        col = find_in_share(r, m, own, rest - before);
+    }
     const bool mine = col != KILN_NOWHERE;
     if (drawn) {
         if (mine) r->piece->args->y[kiln_block()] = (int32_t)col;
