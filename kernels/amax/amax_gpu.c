@@ -94,7 +94,7 @@ KILN_ENTRY(amax_transposed, kiln_amax_transposed_args) {
         if (col >= (uint64_t)t->cols) break;
         kiln_transposed_load(t, row, col, shared.tile);
         kiln_barrier();
-        kiln_transposed_take(t, &shared);
+        kiln_transposed_take(&shared);
         kiln_barrier();
     }
     const uint32_t own = kiln_thread();

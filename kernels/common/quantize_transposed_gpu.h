@@ -45,21 +45,22 @@ KILN_INLINE void kiln_quantize_transposed_scales(const kiln_quantize_transposed_
 KILN_INLINE void kiln_quantize_transposed_put(const kiln_quantize_transposed_args *args, uint64_t row, uint64_t col,
                                               const kiln_quantize_transposed_shared *shared) {
     const kiln_quantize_args *q = &args->quantize;
-    const uint32_t row_log2 = kiln_transposed_row_log2(&args->x);
     const uint32_t rows = kiln_transposed_inside(args->x.rows, row, args->x.rows_log2);
     const uint32_t cols = kiln_transposed_inside(args->x.cols, col, kiln_transposed_cols_log2(&args->x));
+    const uint32_t vector = kiln_thread() % KILN_LINE;
     KILN_LOOP
-    for (uint32_t n = kiln_thread(); n < KILN_TRANSPOSED_VECTORS; n += KILN_BLOCK) {
-        const uint32_t r = n >> row_log2, vector = n & ((1u << row_log2) - 1), c = vector * KILN_VECTOR;
+    for (uint32_t line = kiln_thread() / KILN_LINE; line < KILN_TRANSPOSED_LINES; line += KILN_BLOCK / KILN_LINE) {
+        const uint32_t r = line & ((1u << args->x.rows_log2) - 1);
+        const uint32_t c = (line >> args->x.rows_log2) * KILN_TRANSPOSED_COLS + vector * KILN_VECTOR;
         if (r >= rows || c >= cols) continue;
+        uint8_t *codes = (uint8_t *)q->codes + (row + r) * (uint64_t)q->codes_stride + col + c;
         const float factor = shared->factors[r];
         float values[8] = {0.0f};
-        kiln_vector_values(values, shared->x.tile[kiln_transposed_place(&args->x, r, vector)]);
+        kiln_vector_values(values, shared->x.tile[kiln_transposed_place(line, vector)]);
         KILN_UNROLL
         for (int i = 0; i < KILN_VECTOR; i++)
             values[i] *= factor;
         kiln_eight_bytes bytes = KILN_QUANTIZE_EIGHT(values, q->smax);
-        uint8_t *codes = (uint8_t *)q->codes + (row + r) * (uint64_t)q->codes_stride + col + c;
         if (q->shape.wide && c + KILN_VECTOR <= cols) {
             kiln_quantize_codes whole;
             KILN_UNROLL
@@ -99,7 +100,7 @@ KILN_INLINE void kiln_quantize_transposed(const kiln_quantize_transposed_args *a
         if (again)
             kiln_quantize_transposed_put(args, row, col, shared);
         else
-            kiln_transposed_take(t, &shared->x);
+            kiln_transposed_take(&shared->x);
         kiln_barrier();
     }
 }

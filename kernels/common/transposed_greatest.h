@@ -1,5 +1,5 @@
-/* The greatest magnitudes of tiles turned in shared memory (transposed_gpu.h). The threads that share 128 columns of a
- * row keep theirs in a slot, over all tiles that a block goes through. */
+/* The greatest magnitudes of tiles turned in shared memory (transposed_gpu.h). The threads that share a line keep
+ * its own in a slot, over all tiles that a block goes through. */
 #ifndef KILN_KERNELS_COMMON_TRANSPOSED_GREATEST_H
 #define KILN_KERNELS_COMMON_TRANSPOSED_GREATEST_H
 
@@ -8,43 +8,43 @@
 #include "kernels/common/transposed_gpu.h"
 
 enum {
-    KILN_TRANSPOSED_LANES_LOG2 = KILN_TRANSPOSED_COLS_LOG2 - KILN_VECTOR_LOG2, /* threads that share a slot */
-    KILN_TRANSPOSED_SLOTS = KILN_TRANSPOSED_VECTORS >> KILN_TRANSPOSED_LANES_LOG2
+    KILN_LINE_THREADS_LOG2 = KILN_BLOCK_LOG2 - KILN_TRANSPOSED_LINES_LOG2,
+    KILN_LINE_THREADS = 1 << KILN_LINE_THREADS_LOG2,
+    KILN_LINE_EACH = KILN_LINE / KILN_LINE_THREADS /* vectors */
 };
 
 typedef struct kiln_transposed_shared {
     kiln_vector tile[KILN_TRANSPOSED_VECTORS];
-    float slots[KILN_TRANSPOSED_SLOTS];
+    float slots[KILN_TRANSPOSED_LINES];
 } kiln_transposed_shared;
 
 KILN_INLINE void kiln_transposed_clear(kiln_transposed_shared *shared) {
-    if (kiln_thread() < KILN_TRANSPOSED_SLOTS) shared->slots[kiln_thread()] = 0.0f;
+    if (kiln_thread() < KILN_TRANSPOSED_LINES) shared->slots[kiln_thread()] = 0.0f;
 }
 
-/* Adds the tile's magnitudes to the slots, of which NaN is none. */
-KILN_INLINE void kiln_transposed_take(const kiln_transposed *t, kiln_transposed_shared *shared) {
-    const uint32_t row_log2 = kiln_transposed_row_log2(t);
-    KILN_LOOP
-    for (uint32_t n = kiln_thread(); n < KILN_TRANSPOSED_VECTORS; n += KILN_BLOCK) {
-        const uint32_t place = kiln_transposed_place(t, n >> row_log2, n & ((1u << row_log2) - 1));
-        kiln_greatest_number own = kiln_greatest_number_none(true);
-        kiln_greatest_number_take(&own, shared->tile[place], true);
-        const float greatest =
-            kiln_reduce(kiln_greatest_number_value(own), KILN_TRANSPOSED_LANES_LOG2, shared->slots, KILN_REDUCE_MAX);
-        float *slot = &shared->slots[n >> KILN_TRANSPOSED_LANES_LOG2];
-        if (n % (1u << KILN_TRANSPOSED_LANES_LOG2) == 0) *slot = kiln_max(greatest, *slot);
+/* Adds the tile's magnitudes to the slots, of which NaN is none. Neighbouring lines begin with different vectors, in
+ * other banks. */
+KILN_INLINE void kiln_transposed_take(kiln_transposed_shared *shared) {
+    const uint32_t line = kiln_thread() / KILN_LINE_THREADS, lane = kiln_thread() % KILN_LINE_THREADS;
+    kiln_greatest_number own = kiln_greatest_number_none(true);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_LINE_EACH; i++) {
+        const uint32_t vector = lane + (i + line) % KILN_LINE_EACH * KILN_LINE_THREADS;
+        kiln_greatest_number_take(&own, shared->tile[kiln_transposed_place(line, vector)], true);
     }
+    const float greatest =
+        kiln_reduce(kiln_greatest_number_value(own), KILN_LINE_THREADS_LOG2, shared->slots, KILN_REDUCE_MAX);
+    if (lane == 0) shared->slots[line] = kiln_max(greatest, shared->slots[line]);
 }
 
 /* The greatest magnitude of a row, or of all rows, after a barrier. */
 KILN_INLINE float kiln_transposed_greatest(const kiln_transposed *t, const kiln_transposed_shared *shared, uint32_t row,
                                            bool all) {
-    const uint32_t each = KILN_TRANSPOSED_SLOTS >> t->rows_log2, first = all ? 0 : row * each;
-    const uint32_t count = all ? KILN_TRANSPOSED_SLOTS : each;
+    const uint32_t step = all ? 1 : 1u << t->rows_log2;
     float greatest = 0.0f;
     KILN_LOOP
-    for (uint32_t i = 0; i < count; i++)
-        greatest = kiln_max(shared->slots[first + i], greatest);
+    for (uint32_t line = all ? 0 : row; line < KILN_TRANSPOSED_LINES; line += step)
+        greatest = kiln_max(shared->slots[line], greatest);
     return greatest;
 }
 

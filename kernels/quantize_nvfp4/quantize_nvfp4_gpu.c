@@ -168,7 +168,7 @@ KILN_ENTRY(quantize_nvfp4_transposed, kiln_quantize_nvfp4_transposed_args) {
         kiln_vector vectors[VECTORS];
         KILN_UNROLL
         for (uint32_t i = 0; i < VECTORS; i++)
-            vectors[i] = shared.tile[kiln_transposed_place(t, r, b * VECTORS + i)];
+            vectors[i] = shared.tile[kiln_transposed_place(r, b * VECTORS + i)];
         codes words;
         const uint32_t scale = quantize_vectors(&words, vectors, shared.encode[r]);
         plain->scales[plain->swizzled ? kiln_nvfp4_swizzled(row, block, scale_cols) : row * scale_cols + block] =
