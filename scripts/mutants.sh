@@ -37,7 +37,13 @@ tests_of() { # OP
     mha_*_fwd) echo ops/mha_codes_test sim/tests/operators/counters_test ;;
     add_rmsnorm) echo ops/rmsnorm_test sim/tests/operators/counters_test ;;
     dequantize_*) echo ops/dequantize_test sim/tests/operators/counters_test ;;
-    quantize_fp8 | quantize_int8) echo ops/quantize_test sim/tests/operators/counters_test ;;
+    amax | quantize_nvfp4)
+        echo "ops/$1_test ops/quantize_transposed_test" sim/tests/operators/counters_test sim/tests/operators/transposed_counters_test
+        ;;
+    quantize_fp8 | quantize_int8)
+        echo ops/quantize_test ops/quantize_transposed_test sim/tests/operators/counters_test \
+            sim/tests/operators/transposed_counters_test
+        ;;
     quantize_embedding) echo ops/vector_search_test sim/tests/operators/counters_test ;;
     *) echo "ops/$1_test sim/tests/operators/counters_test" ;;
     esac
