@@ -2,8 +2,9 @@
  *
  * Each block counts its elements by number, as they come. What a filter keeps follows from the counts and one weight
  * for each number, and so does what each block has of it: only the block in which the random number falls weighs its
- * elements. Blocks tell each other the greatest element, and then what they have of each range of numbers, a power of
- * two of one sign; where a filter ends in a range, its counts are read from all of them.
+ * elements. Once the blocks have told each other the greatest element, each subgroup of the cluster has a range of
+ * numbers, a power of two of one sign: it reads its counts from all blocks at once, and tells all what each has of it.
+ * Where a filter ends in a range, each block reads the counts of that one.
  *
  * There are counts for 32 powers of two of each sign: at first for those that most rows have, and once again, for those
  * that the row has, if these do not suffice. Elements of less magnitude are counted as zeros, if they weigh the same;
@@ -116,13 +117,14 @@ KILN_INLINE uint64_t count_row(const team_row *r, uint32_t base, uint64_t zeros)
 
 /* Whether what has been counted from the base on suffices. Sets it to that of the row's greatest magnitudes if it does
  * not. */
-KILN_INLINE bool is_suitable(counting *c, const kiln_row *row, bool zeros) {
+KILN_INLINE bool is_suitable(counting *c, const kiln_row *row, float temperature, bool zeros) {
     const float nothing = 28.0f /* e^-28 is less than 2^-40 */, lowest = -0x1.fep127f;
-    const float end = kiln_fast_max(row->max - nothing * kiln_reciprocal(row->inverse_temperature), lowest);
+    const float end = kiln_fast_max(row->max - nothing * (temperature < 1e6f ? temperature : 1e6f), lowest);
     const float most = kiln_fast_max(kiln_fast_max(row->max, -row->max), -end), small = kiln_float(c->base << 16);
     const uint32_t base = ((kiln_bits(most) >> 23) + 1 - POWERS) << 7;
-    const bool same = weight_of(row, small) == weight_of(row, -small) && (small >= c->least) == (-small >= c->least);
-    if ((int32_t)base <= (int32_t)c->base && (same || !zeros)) return true;
+    if ((int32_t)base <= (int32_t)c->base &&
+        (!zeros || (weight_of(row, small) == weight_of(row, -small) && (small >= c->least) == (-small >= c->least))))
+        return true;
     c->base = base;
     return false;
 }
@@ -136,43 +138,76 @@ KILN_INLINE uint64_t halve_sums(uint64_t first, uint64_t second, uint32_t bit) {
     return (odd ? second : first) + kiln_shuffle_xor_64(odd ? first : second, bit);
 }
 
-/* Sends all blocks what the block has of each range: the weight, and if that is asked for, how many. */
-KILN_INLINE void give_ranges(const team_row *r, const counting *c, bool counts) {
-    uint64_t *barrier = &r->meeting->shared[(*r->turn)++ % 2];
-    const uint32_t half = KILN_SUBGROUP / 2;
-    KILN_LOOP
-    for (uint32_t power = subgroup(); power < POWERS; power += KILN_SUBGROUPS) {
-        const uint32_t first = power * RANGE + lane() * OWN_NUMBERS;
-        const kiln_vector words = *(const kiln_vector *)&r->shared->numbers[first];
-        uint32_t any = 0, count = 0;
-        uint64_t masses[2] = {0, 0};
+/* The words that have the counts of the thread's numbers of a range in a block. */
+KILN_INLINE kiln_vector range_words(const team_row *r, uint32_t range, uint32_t rank) {
+    const uint32_t own = range < POWERS ? lane() ^ (KILN_SUBGROUP - 1) : lane();
+    const uint32_t *first = &r->shared->numbers[power_of(range) * RANGE + own * OWN_NUMBERS];
+    return *(const kiln_vector *)KILN_TEAM_SHARED(first, rank);
+}
+
+/* Counts of the numbers of a range that the thread has in a block, in the order of their words: two in each. */
+typedef struct range_counts {
+    uint32_t pairs[OWN_NUMBERS / 2];
+} range_counts;
+
+KILN_INLINE range_counts counts_in(kiln_vector words, uint32_t range) {
+    const uint32_t halves = range < POWERS ? 0x5410 : 0x7632;
+    const range_counts counts = {
+        {__byte_perm(words.words[0], words.words[1], halves), __byte_perm(words.words[2], words.words[3], halves)}};
+    return counts;
+}
+
+/* What the elements of these numbers weigh. */
+KILN_INLINE uint64_t mass_of(range_counts counts, const uint64_t *weights) {
+    uint64_t sum = 0;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < OWN_NUMBERS; i++)
+        sum += (i % 2 ? counts.pairs[i / 2] >> 16 : counts.pairs[i / 2] & 0xffff) * weights[i];
+    return sum;
+}
+
+/* Sends all blocks what each block has of the subgroup's range: the weight, and if that is asked for, how many
+ * elements there are in all. Adjacent ranges, of which rows have most, are of different blocks. */
+KILN_INLINE void give_range(const team_row *r, const counting *c, bool counts) {
+    enum { LANES = KILN_SUBGROUP / TEAM_MOST };
+    const uint32_t range = subgroup() * TEAM_MOST + r->rank;
+    uint64_t *barrier = &r->meeting->shared[(*r->turn)++ % 2], mass = 0;
+    range_counts own[TEAM_MOST];
+    uint32_t any = 0, count = 0;
+    KILN_UNROLL
+    for (uint32_t rank = 0; rank < TEAM_MOST; rank++)
+        own[rank] = counts_in(range_words(r, range, rank), range);
+    KILN_UNROLL
+    for (uint32_t rank = 0; rank < TEAM_MOST; rank++)
+        any |= own[rank].pairs[0] | own[rank].pairs[1];
+    if (__any_sync(0xffffffffu, any != 0)) {
+        uint64_t weights[OWN_NUMBERS], ones[OWN_NUMBERS], sums[2][2];
         KILN_UNROLL
-        for (uint32_t i = 0; i < OWN_NUMBERS; i++)
-            any |= words.words[i];
-        KILN_UNROLL
-        for (uint32_t sign = 0; sign < 2; sign++) {
-            if (!__any_sync(0xffffffffu, count_in(any, sign * POWERS) != 0)) continue;
-            KILN_UNROLL
-            for (uint32_t i = 0; i < OWN_NUMBERS; i++) {
-                const uint32_t magnitude = first + i;
-                const float value = number_value(c, sign ? MAGNITUDES + magnitude : MAGNITUDES - 1 - magnitude);
-                const uint32_t own = value >= c->least ? count_in(words.words[i], sign * POWERS) : 0;
-                masses[sign] += own * weight_of(&r->row, value);
-                count += sign ? own * NEGATIVE : own;
-            }
+        for (uint32_t i = 0; i < OWN_NUMBERS; i++) {
+            const uint32_t place = lane() * OWN_NUMBERS + (range < POWERS ? OWN_NUMBERS - 1 - i : i);
+            const float value = number_value(c, range * RANGE + place);
+            ones[i] = value >= c->least ? 1 : 0;
+            weights[i] = value >= c->least ? weight_of(&r->row, value) : 0;
         }
-        uint64_t mass = halve_sums(masses[0], masses[1], half);
         KILN_UNROLL
-        for (uint32_t mask = half / 2; mask; mask /= 2)
-            mass += kiln_shuffle_xor_64(mass, mask);
-        const uint32_t range = lane() < half ? POWERS - 1 - power : POWERS + power;
-        if (lane() % half < TEAM_MOST)
-            KILN_TEAM_SEND(&r->meeting->masses[r->rank][range], lane() % TEAM_MOST, barrier, mass);
-        if (!counts) continue;
-        count = (uint32_t)subgroup_sum(count);
-        if (lane() < TEAM_MOST) KILN_TEAM_SEND_WORD(&r->shared->powers[r->rank][power], lane(), barrier, count);
+        for (uint32_t rank = 0; counts && rank < TEAM_MOST; rank++)
+            count += (uint32_t)mass_of(own[rank], ones);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            sums[i % 2][i / 2] = halve_sums(mass_of(own[i], weights), mass_of(own[i + 4], weights), 16);
+        const uint64_t even = halve_sums(sums[0][0], sums[0][1], 8), odd = halve_sums(sums[1][0], sums[1][1], 8);
+        mass = halve_sums(even, odd, 4); /* of the block of rank lane / LANES */
+        mass += kiln_shuffle_xor_64(mass, 2);
+        mass += kiln_shuffle_xor_64(mass, 1);
     }
-    const uint32_t bytes = (uint32_t)sizeof r->meeting->masses + (counts ? (uint32_t)sizeof r->shared->powers : 0);
+    KILN_UNROLL
+    for (uint32_t rank = lane() % LANES; rank < TEAM_MOST; rank += LANES)
+        KILN_TEAM_SEND(&r->meeting->masses[lane() / LANES][range], rank, barrier, mass);
+    if (counts) {
+        count = (uint32_t)subgroup_sum(count);
+        if (lane() < TEAM_MOST) KILN_TEAM_SEND_WORD(&r->shared->ranges[range], lane(), barrier, count);
+    }
+    const uint32_t bytes = (uint32_t)sizeof r->meeting->masses + (counts ? (uint32_t)sizeof r->shared->ranges : 0);
     if (kiln_thread() == 0) KILN_TEAM_EXPECT(barrier, bytes);
 }
 
@@ -198,15 +233,13 @@ KILN_INLINE portion ranges_before(const team_row *r, uint32_t range) {
 
 /* What the thread's two ranges have, counted or by weight, in all blocks. */
 KILN_INLINE void range_values(uint64_t values[2], const team_row *r, bool ones) {
-    uint32_t first = 2 * lane();
-    asm volatile("" : "+r"(first)); /* so that no register holds what follows from it from step to step */
-    values[0] = values[1] = 0;
+    const uint32_t first = 2 * lane();
+    values[0] = ones ? r->shared->ranges[first] : 0;
+    values[1] = ones ? r->shared->ranges[first + 1] : 0;
     KILN_LOOP
-    for (uint32_t rank = 0; rank < TEAM_MOST; rank++) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < 2; i++)
-            values[i] += ones ? count_in(r->shared->powers[rank][power_of(first + i)], first + i)
-                              : r->meeting->masses[rank][first + i];
+    for (uint32_t rank = 0; rank < (ones ? 0 : TEAM_MOST); rank++) {
+        values[0] += r->meeting->masses[rank][first];
+        values[1] += r->meeting->masses[rank][first + 1];
     }
 }
 
@@ -224,8 +257,6 @@ KILN_INLINE tally *tallies_of(const team_row *r) {
  * shared memory. */
 KILN_INLINE void take_range(uint32_t counts[OWN_NUMBERS], const team_row *r, uint32_t range) {
     enum { ASKED = 4 };
-    const uint32_t own = range < POWERS ? lane() ^ (KILN_SUBGROUP - 1) : lane();
-    const uint32_t *first = &r->shared->numbers[power_of(range) * RANGE + own * OWN_NUMBERS];
     tally tallies[OWN_NUMBERS];
     KILN_UNROLL
     for (uint32_t i = 0; i < OWN_NUMBERS; i++)
@@ -235,7 +266,7 @@ KILN_INLINE void take_range(uint32_t counts[OWN_NUMBERS], const team_row *r, uin
         kiln_vector words[ASKED];
         KILN_UNROLL
         for (uint32_t k = 0; k < ASKED; k++)
-            words[k] = *(const kiln_vector *)KILN_TEAM_SHARED(first, rank + k);
+            words[k] = range_words(r, range, rank + k);
         KILN_UNROLL
         for (uint32_t k = 0; k < ASKED; k++) {
             KILN_UNROLL
@@ -384,7 +415,7 @@ KILN_INLINE bool count_suitably(team_row *r, counting *c, const kiln_row_options
         *filters = kiln_filters_of(&r->row, *options, greatest);
         if (r->row.max == KILN_INFINITY) return false;
         c->least = filters->least ? kiln_order_value(filters->least) : -KILN_INFINITY;
-        if (is_suitable(c, &r->row, (counted & zeros) != 0)) return true;
+        if (is_suitable(c, &r->row, options->temperature, (counted & zeros) != 0)) return true;
         if ((int32_t)c->base <= 0) return false;
         kiln_barrier(); /* what is counted again has been read by all */
     }
@@ -419,8 +450,7 @@ KILN_INLINE bool sample_counted(team_row *r, const kiln_row_options *options) {
     }
     keep_row(r, &filters);
     if (suffices) {
-        kiln_barrier(); /* all counts and the filters are seen */
-        give_ranges(r, &c, filters.top_k != 0);
+        give_range(r, &c, filters.top_k != 0);
         if (subgroup() == 0) end_counted(r, &c);
         if (kiln_thread() == 0) shared->turn = *r->turn;
         kiln_barrier();

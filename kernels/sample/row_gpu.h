@@ -102,7 +102,7 @@ typedef struct exchange {
     };
     union {
         uint32_t counts[KILN_BLOCK];
-        uint32_t powers[TEAM_MOST][POWERS]; /* counted_sm90a.h: counts of each block, of all magnitudes of a power */
+        uint32_t ranges[2 * POWERS]; /* counted_sm90a.h: how many elements each range has */
     };
     uint64_t shares[2][SHARES];
     uint64_t subgroups[KILN_SUBGROUPS];
