@@ -73,8 +73,8 @@ KILN_OUTLINED void amax_transposed(const void *arguments, const kiln_cpu_span *s
             const uint64_t col = (place * args.tiles + i) << KILN_TRANSPOSED_COLS_LOG2;
             const kiln_transposed_tile at = kiln_transposed_tile_at(&args.x, row, col, dtype);
             if (!at.cols) break;
-            kiln_transposed_load(&args.x, &at, scratch->tile, dtype);
-            kiln_transposed_take(&at, scratch, args.shared);
+            kiln_transposed_load(&args.x, &at, scratch->tiles[0], dtype);
+            kiln_transposed_take(&at, scratch->tiles[0], scratch->greatest, args.shared);
         }
         for (uint64_t r = 0; r < (args.shared ? 1 : rows); r++)
             args.partials[(args.shared ? number : row + r) * (uint64_t)args.partial_cols + place] =

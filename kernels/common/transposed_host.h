@@ -55,9 +55,9 @@ static inline kiln_status kiln__transposed_check(const char *name, const void *x
 }
 
 /* For blocks that go through whole rows: makes a tile's rows fewer, of more columns, as long as the blocks are few and
- * 32 bytes of a column are read at a time. Returns the tiles of a row. */
+ * 64 bytes of a column are read at a time. Returns the tiles of a row. */
 static inline uint32_t kiln__transposed_rows(kiln_transposed *t, unsigned size_log2) {
-    enum { FEW_BLOCKS = 256, LEAST_BYTES_LOG2 = 5 };
+    enum { FEW_BLOCKS = 256, LEAST_BYTES_LOG2 = 6 };
     while (t->rows_log2 + size_log2 > LEAST_BYTES_LOG2 && t->rows >> t->rows_log2 < FEW_BLOCKS &&
            t->cols >> (KILN_TRANSPOSED_BYTES_LOG2 - size_log2 - t->rows_log2))
         t->rows_log2--;

@@ -89,16 +89,17 @@ KILN_OUTLINED void quantize_nvfp4_transposed(const void *arguments, const kiln_c
         *(const kiln_quantize_nvfp4_transposed_args *)arguments; /* a copy, which no store can change */
     const uint64_t scale_rows = (uint64_t)args.plain.shape.rows, scale_cols = (uint64_t)args.plain.shape.cols;
     kiln_transposed_scratch *scratch = span->scratch;
+    float *values = scratch->tiles[0];
     uint8_t codes[TILE_BLOCKS * KILN_NVFP4_BLOCK_BYTES], scales[TILE_BLOCKS];
     for (uint64_t block = span->begin; block < span->end; block++) {
         const uint64_t tile = block % span->grid[0], first = block / span->grid[0] << args.x.rows_log2;
         const uint64_t end = kiln_min(first + (1ull << args.x.rows_log2), scale_rows);
         const kiln_transposed_tile at = kiln_transposed_tile_at(&args.x, first, tile * KILN_TRANSPOSED_COLS, dtype);
-        memset(scratch->tile, 0, sizeof scratch->tile); /* what is beyond x */
-        kiln_transposed_load(&args.x, &at, scratch->tile, dtype);
+        memset(values, 0, sizeof scratch->tiles[0]); /* what is beyond x */
+        kiln_transposed_load(&args.x, &at, values, dtype);
         for (uint64_t row = first; row < end; row++) {
             const float encode = row < (uint64_t)args.plain.rows ? row_encode(&args.plain, row, tile == 0) : 1.0f;
-            quantize_tile(codes, scales, scratch->tile + (row - first) * at.pitch, encode, TILE_BLOCKS);
+            quantize_tile(codes, scales, values + (row - first) * at.pitch, encode, TILE_BLOCKS);
             put_blocks(&args.plain, row, tile * TILE_BLOCKS, kiln_min(scale_cols - tile * TILE_BLOCKS, TILE_BLOCKS),
                        codes, scales);
         }
