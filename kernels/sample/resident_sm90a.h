@@ -34,18 +34,17 @@ KILN_INLINE void sample_resident(const kiln_sample_args *args, exchange *shared,
     team_row r = resident_row(args, shared, met, &turn, &part);
     request_share(&r);
     const kiln_row_options options = kiln_options_of(args, kiln_block());
-    const bool greedy = !(options.temperature >= 1e-6f) || options.top_k == 1;
+    if (!(options.temperature >= 1e-6f) || options.top_k == 1) {
+        await_share(&r);
+        store_greatest(&r, &args->y[kiln_block()]);
+        return;
+    }
 #if defined(KILN_PART_bf16)
-    if (!greedy && is_countable(&r) && sample_counted(&r, &options)) return;
+    if (is_countable(&r) && sample_counted(&r, &options)) return;
 #endif
     await_share(&r);
     const uint32_t own = take_groups(&r);
     if (turn == 0) kiln_sm90a_cluster_wait(); /* a block's shared memory may be written once it has begun */
-    if (greedy) {
-        const int32_t col = greatest_col(&r, own);
-        if (kiln_thread() == 0 && KILN_TEAM_RANK() == 0) args->y[kiln_block()] = col;
-        return;
-    }
     team_give(&r, subgroup_greatest(own), is_counted_row() ? 0 : send_greatest(&r, own));
     if (kiln_thread() == 0) shared->bits = kiln_sample_bits(args, kiln_block()); /* while others give */
     const uint32_t greatest = greatest_share(&r, team_take(&r));

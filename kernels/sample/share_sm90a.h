@@ -8,6 +8,7 @@
 #define KILN_KERNELS_SAMPLE_SHARE_SM90A_H
 
 #include "kernels/arch/sm90a_bulk.h"
+#include "kernels/arch/sm90a_warp.h"
 #include "kernels/sample/candidates_gpu.h"
 
 /* Whether counted_sm90a.h has counted the row, or cannot, so that no candidates are looked for. */
@@ -85,40 +86,59 @@ KILN_INLINE void resident_again(team_row *r) {
 
 /* The rank of the greatest of the numbers that the threads of a subgroup have, each with a key and a column. */
 KILN_INLINE uint64_t greatest_rank(uint32_t key, uint32_t col) {
-    const uint32_t greatest = subgroup_greatest(key);
-    return kiln_rank_of(greatest, ~subgroup_greatest(key == greatest ? ~col : 0));
+    const uint32_t greatest = kiln_sm90a_warp_greatest(key);
+    return kiln_rank_of(greatest, ~kiln_sm90a_warp_greatest(key == greatest ? ~col : 0));
 }
 
-/* The first of the thread's columns whose key is this one. */
-KILN_INLINE uint32_t first_col(const team_row *r, uint32_t key) {
+/* The first of the vector's elements that is this number. */
+KILN_INLINE uint32_t first_equal(kiln_vector vector, float value) {
+    float values[KILN_VECTOR];
+    uint32_t first = 0;
+    kiln_vector_values(values, vector);
+    KILN_UNROLL
+    for (uint32_t i = KILN_VECTOR; i-- > 0;)
+        first = values[i] == value ? i : first;
+    return first;
+}
+
+/* The rank of the greatest element of the share of the thread's subgroup. */
+KILN_INLINE uint64_t share_rank(const team_row *r) {
     const row_walk walk = walk_of(r);
-    const float value = kiln_order_value(key);
-    if (r->single < r->place.head && value_at(r, r->single) == value) return r->single;
+    float greatest = -KILN_INFINITY;
+    uint32_t at = 0, col = KILN_NOWHERE;
     KILN_LOOP
-    for (uint32_t vector = walk.first; vector < walk.last; vector += KILN_SUBGROUP) {
-        float values[KILN_VECTOR];
-        uint32_t before = KILN_VECTOR;
-        kiln_vector_values(values, vector_at(r, vector));
+    for (uint32_t vector = walk.first; vector < walk.last; vector += WALKED * KILN_SUBGROUP) {
+        const walked w = walk_load(r, vector, walk.last);
         KILN_UNROLL
-        for (uint32_t i = KILN_VECTOR; i-- > 0;)
-            before = values[i] == value ? i : before;
-        if (before < KILN_VECTOR) return vector_col(r, vector) + before;
+        for (uint32_t k = 0; k < WALKED; k++) {
+            const float value = group_value(group_take(group_none(), w.vectors[k]));
+            at = value > greatest ? lesser(vector + k * KILN_SUBGROUP, walk.last - 1) : at;
+            greatest = kiln_fast_max(value, greatest);
+        }
     }
-    return r->single;
+    if (r->single < r->place.cols) {
+        const float value = value_at(r, r->single);
+        if (value > greatest || (value == greatest && r->single < r->place.head)) col = r->single;
+        greatest = kiln_fast_max(value, greatest);
+    }
+    const uint32_t key = kiln_sample_key(greatest), all = kiln_sm90a_warp_greatest(key);
+    if (key == all && key && col == KILN_NOWHERE) col = vector_col(r, at) + first_equal(vector_at(r, at), greatest);
+    return greatest_rank(key, col);
 }
 
-/* The column of the greatest element, in all threads of the team; -1 if there is none. own is the thread's. */
-KILN_INLINE int32_t greatest_col(const team_row *r, uint32_t own) {
-    uint32_t col = KILN_NOWHERE;
-    if (own == subgroup_greatest(own)) col = first_col(r, own);
-    team_give(r, greatest_rank(own, col), 0);
-    const uint64_t *shares = team_take(r);
-    uint64_t rank = 0;
-    KILN_LOOP
-    for (uint32_t i = lane(); i < r->team * KILN_SUBGROUPS; i += KILN_SUBGROUP)
-        rank = shares[i] > rank ? shares[i] : rank;
-    rank = greatest_rank(kiln_rank_key(rank), kiln_rank_place(rank));
-    return kiln_rank_key(rank) ? (int32_t)kiln_rank_place(rank) : -1;
+/* Stores the column of the greatest element; -1 if there is none. Subgroups tell what theirs is to the first of the
+ * cluster. */
+KILN_INLINE void store_greatest(const team_row *r, int32_t *y) {
+    uint64_t *shares = r->shared->shares[0];
+    const uint64_t own = share_rank(r);
+    kiln_sm90a_cluster_wait(); /* a block's shared memory may be written once it has begun */
+    if (lane() == 0) KILN_TEAM_SEND(&shares[own_share(r)], 0, &r->meeting->shared[0], own);
+    if (own_share(r) != 0) return;
+    if (lane() == 0) KILN_TEAM_EXPECT(&r->meeting->shared[0], SHARES * (uint32_t)sizeof *shares);
+    KILN_TEAM_WAIT(&r->meeting->shared[0], 0);
+    const uint64_t even = shares[2 * lane()], odd = shares[2 * lane() + 1], rank = even > odd ? even : odd;
+    const uint64_t all = greatest_rank(kiln_rank_key(rank), kiln_rank_place(rank));
+    if (lane() == 0) *y = kiln_rank_key(all) ? (int32_t)kiln_rank_place(all) : -1;
 }
 
 /* ---- Sums, and where they reach something ---- */
