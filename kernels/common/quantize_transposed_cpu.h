@@ -1,9 +1,9 @@
 /* quantize_fp8 and quantize_int8 on the CPU where x's columns are not adjacent: the operators' definition, on the tiles
  * of quantize_transposed_gpu.h; those of up to 28 tiles are kept between the two passes. Measured with one thread of an
  * Intel Xeon with AVX-512, whose other processor was busy (2026-11-27), quantize_fp8 of 4096 x 4096 of bf16 with a
- * scale for each row: 25 ms transposed, where adjacent columns took 9 ms, and element by element 57. With scales of 128
- * columns 21 ms, as with adjacent columns. The includer defines KILN_QUANTIZE_CODE as for quantize_cpu.h, and its
- * kernel over kiln_quantize_transposed. */
+ * scale for each row: 25 ms transposed, where adjacent columns took 9 ms; 57 where columns were stored an
+ * element at a time and read twice. With scales of 128 columns 21 ms, as with adjacent columns. The includer defines
+ * KILN_QUANTIZE_CODE as for quantize_cpu.h, and its kernel over kiln_quantize_transposed. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_TRANSPOSED_CPU_H
 #define KILN_KERNELS_COMMON_QUANTIZE_TRANSPOSED_CPU_H
 
