@@ -9,13 +9,28 @@
 #include "kernels/sample/share_sm90a.h"
 #endif
 
-/* The cluster's row. */
+/* Readies what the others send to, and tells them that the block has begun. */
+KILN_INLINE void begin_meeting(meeting *met) {
+    if (kiln_thread() == 0) {
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met->shared[0]), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met->shared[1]), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met->told), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met->gathered), 1);
+        kiln_sm90a_fence_mbarrier_init();
+    }
+    __syncwarp();
+    kiln_sm90a_cluster_arrive();
+}
+
+/* The cluster's row, whose shares have been asked for. */
 KILN_INLINE team_row resident_row(const kiln_sample_args *args, exchange *shared, meeting *met, uint32_t *turn,
                                   piece *own) {
     const kiln_element *x = (const kiln_element *)args->x + kiln_block() * (uint64_t)args->x_stride;
     const row_place place = place_of(x, args->cols, KILN_SAMPLE_CLUSTER);
     team_row r = {
         {x, args->cols, 0.0f, 0.0f}, place, shared, met, KILN_SAMPLE_CLUSTER, KILN_TEAM_RANK(), 0, 0, 0, turn, own};
+    request_share(&r);
+    begin_meeting(met);
     r.single = single_col(&r);
     divide_groups(&r);
     if (kiln_thread() == 0) {
@@ -32,7 +47,6 @@ KILN_INLINE void sample_resident(const kiln_sample_args *args, exchange *shared,
     uint32_t turn = 0;
     piece part = {0, args};
     team_row r = resident_row(args, shared, met, &turn, &part);
-    request_share(&r);
     const kiln_row_options options = kiln_options_of(args, kiln_block());
     if (!(options.temperature >= 1e-6f) || options.top_k == 1) {
         await_share(&r);

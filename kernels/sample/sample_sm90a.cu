@@ -55,15 +55,6 @@ KILN_PROGRAMMATIC(sample)
 KILN_ENTRY(sample_cluster, kiln_sample_args) {
     KILN_SHARED exchange shared;
     KILN_SHARED __align__(16) meeting met;
-    if (kiln_thread() == 0) {
-        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.shared[0]), 1);
-        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.shared[1]), 1);
-        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.told), 1);
-        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.gathered), 1);
-        kiln_sm90a_fence_mbarrier_init();
-    }
-    __syncwarp();
-    kiln_sm90a_cluster_arrive();
     sample_resident(&args, &shared, &met);
 }
 KILN_PROGRAMMATIC(sample_cluster)

@@ -168,6 +168,11 @@ KILN_INLINE uint64_t single_sum(const team_row *r, const row_measure *m) {
     return r->single < r->place.cols ? measure_of_one(m, value_at(r, r->single), r->single) : 0;
 }
 
+/* Whether a choice may have elements of the vector. */
+KILN_INLINE bool may_choose(const row_measure *m, kiln_vector vector) {
+    return group_value(group_take(group_none(), vector)) >= m->least;
+}
+
 /* The measure of the thread's vectors. Where pieces have even numbers of them each thread begins with another one, so
  * that the threads read from all banks of shared memory; it may come to vectors that are not there. */
 KILN_INLINE uint64_t piece_sum(const team_row *r, const row_measure *m) {
@@ -178,8 +183,10 @@ KILN_INLINE uint64_t piece_sum(const team_row *r, const row_measure *m) {
     KILN_LOOP
     for (uint32_t i = 0; i < each; i++) {
         const uint32_t vector = own.first + at;
-        if (vector < own.last) sum += sum_vector(m, vector_at(r, vector), vector_col(r, vector));
         at = at + 1 < each ? at + 1 : 0;
+        if (vector >= own.last) continue;
+        const kiln_vector words = vector_at(r, vector);
+        if (may_choose(m, words)) sum += sum_vector(m, words, vector_col(r, vector));
     }
     return sum;
 }
