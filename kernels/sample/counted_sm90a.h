@@ -19,6 +19,7 @@ enum {
     RANGES = 2 * POWERS,
     RANGE = MAGNITUDES / POWERS,         /* numbers of a range */
     OWN_NUMBERS = RANGE / KILN_SUBGROUP, /* of a thread, where its subgroup has a range: adjacent ones */
+    ASKED = 4,                           /* blocks that a thread reads from at a time */
     NEGATIVE = 1 << 16,           /* one of the negative elements of a magnitude; the others are counted below it */
     LIKELY_BASE = (127 - 24) << 7 /* magnitudes from 2^-24 to 2^8 */
 };
@@ -99,7 +100,7 @@ KILN_INLINE uint64_t count_row(const team_row *r, uint32_t base, uint64_t zeros)
         ((kiln_vector *)r->shared->numbers)[i] = none;
     kiln_barrier();
     await_share(r);
-    uint64_t own = subgroup_greatest(count_share(r, base));
+    uint64_t own = kiln_sm90a_warp_greatest(count_share(r, base));
     if (*r->turn == 0) kiln_sm90a_cluster_wait(); /* a block's shared memory may be written once it has begun */
     __syncwarp();
     uint32_t none_so_far = 1;
@@ -111,7 +112,7 @@ KILN_INLINE uint64_t count_row(const team_row *r, uint32_t base, uint64_t zeros)
     if (kiln_thread() == 0) KILN_TEAM_EXPECT(&r->meeting->shared[turn % 2], SHARES * (uint32_t)sizeof *shares);
     team_take(r);
     const uint64_t even = shares[2 * lane()], odd = shares[2 * lane() + 1];
-    const uint32_t greatest = subgroup_greatest((uint32_t)even > (uint32_t)odd ? (uint32_t)even : (uint32_t)odd);
+    const uint32_t greatest = kiln_sm90a_warp_greatest((uint32_t)even > (uint32_t)odd ? (uint32_t)even : (uint32_t)odd);
     return greatest | (__any_sync(0xffffffffu, ((even | odd) & zeros) != 0) ? zeros : 0);
 }
 
@@ -216,30 +217,51 @@ typedef struct portion {
     uint64_t all, before, own;
 } portion;
 
+/* What the thread's two ranges weigh in ASKED blocks, from one on. */
+typedef struct range_masses {
+    uint64_t of[ASKED][2];
+} range_masses;
+
+KILN_INLINE range_masses masses_at(const team_row *r, uint32_t rank) {
+    range_masses masses;
+    KILN_UNROLL
+    for (uint32_t k = 0; k < ASKED; k++) {
+        masses.of[k][0] = r->meeting->masses[rank + k][2 * lane()];
+        masses.of[k][1] = r->meeting->masses[rank + k][2 * lane() + 1];
+    }
+    return masses;
+}
+
 /* Adds up what the thread's two ranges weigh, if they are before this one. */
 KILN_INLINE portion ranges_before(const team_row *r, uint32_t range) {
     portion sum = {0, 0, 0};
     KILN_LOOP
-    for (uint32_t rank = 0; rank < TEAM_MOST; rank++) {
-        const uint64_t *masses = &r->meeting->masses[rank][2 * lane()];
-        const uint64_t first = masses[0], second = masses[1];
-        const uint64_t value = (2 * lane() < range ? first : 0) + (2 * lane() + 1 < range ? second : 0);
-        sum.all += value;
-        sum.before += rank < r->rank ? value : 0;
-        sum.own += rank == r->rank ? value : 0;
+    for (uint32_t rank = 0; rank < TEAM_MOST; rank += ASKED) {
+        const range_masses masses = masses_at(r, rank);
+        KILN_UNROLL
+        for (uint32_t k = 0; k < ASKED; k++) {
+            const uint64_t value =
+                (2 * lane() < range ? masses.of[k][0] : 0) + (2 * lane() + 1 < range ? masses.of[k][1] : 0);
+            sum.all += value;
+            sum.before += rank + k < r->rank ? value : 0;
+            sum.own += rank + k == r->rank ? value : 0;
+        }
     }
     return sum;
 }
 
 /* What the thread's two ranges have, counted or by weight, in all blocks. */
 KILN_INLINE void range_values(uint64_t values[2], const team_row *r, bool ones) {
-    const uint32_t first = 2 * lane();
-    values[0] = ones ? r->shared->ranges[first] : 0;
-    values[1] = ones ? r->shared->ranges[first + 1] : 0;
+    values[0] = ones ? r->shared->ranges[2 * lane()] : 0;
+    values[1] = ones ? r->shared->ranges[2 * lane() + 1] : 0;
     KILN_LOOP
-    for (uint32_t rank = 0; rank < (ones ? 0 : TEAM_MOST); rank++) {
-        values[0] += r->meeting->masses[rank][first];
-        values[1] += r->meeting->masses[rank][first + 1];
+    for (uint32_t rank = 0; rank < (ones ? 0 : TEAM_MOST); rank += ASKED) {
+        const range_masses masses = masses_at(r, rank);
+        KILN_UNROLL
+        for (uint32_t k = 0; k < ASKED; k++) {
+            values[0] += masses.of[k][0];
+            values[1] += masses.of[k][1];
+        }
     }
 }
 
@@ -256,7 +278,6 @@ KILN_INLINE tally *tallies_of(const team_row *r) {
 /* Counts those of the thread's numbers of a range, in the order of numbers, in all blocks. Leaves tallies of them in
  * shared memory. */
 KILN_INLINE void take_range(uint32_t counts[OWN_NUMBERS], const team_row *r, uint32_t range) {
-    enum { ASKED = 4 };
     tally tallies[OWN_NUMBERS];
     KILN_UNROLL
     for (uint32_t i = 0; i < OWN_NUMBERS; i++)
@@ -314,24 +335,27 @@ KILN_INLINE void end_choice(const team_row *r, counting *c, ending *e, uint32_t 
     }
     uint64_t before = subgroup_before(own, &all);
     const uint32_t thread = reaching_thread(before, own, need);
-    uint32_t last = OWN_NUMBERS;
+    uint32_t last = OWN_NUMBERS, chosen = 0;
+    uint64_t rest = 1, each = 1;
     KILN_UNROLL
     for (uint32_t i = 0; i < OWN_NUMBERS; i++) {
-        const uint64_t each = ones ? 1 : weights[i], through = before + counts[i] * each;
-        const bool ended = lane() > thread || last != OWN_NUMBERS;
-        if (lane() == thread && !ended && through >= need) {
+        const uint64_t through = before + counts[i] * (ones ? 1 : weights[i]);
+        if (last == OWN_NUMBERS && through >= need) {
             last = i;
-            counts[i] = (uint32_t)(ones ? need - before : (need - before - 1) / each + 1);
+            rest = need - before;
+            each = ones ? 1 : weights[i];
         }
-        if (ended) counts[i] = 0;
         before = through;
     }
+    if (lane() == thread) chosen = (uint32_t)((rest - 1) / each) + 1;
     portion mass = ranges_before(r, range);
     KILN_UNROLL
     for (uint32_t i = 0; i < OWN_NUMBERS; i++) {
+        const bool whole = lane() < thread || (lane() == thread && i < last);
+        const uint32_t count = whole ? counts[i] : lane() == thread && i == last ? chosen : 0;
         const tally t = tallies_of(r)[i];
-        const uint32_t early = lesser(t.before, counts[i]), kept = lesser(t.own, counts[i] - early);
-        mass.all += counts[i] * weights[i];
+        const uint32_t early = lesser(t.before, count), kept = lesser(t.own, count - early);
+        mass.all += count * weights[i];
         mass.before += early * weights[i];
         mass.own += kept * weights[i];
         e->kept = i == last ? kept : e->kept;
@@ -345,7 +369,6 @@ KILN_INLINE void end_choice(const team_row *r, counting *c, ending *e, uint32_t 
 
 /* Finds, by one subgroup, where the choice ends. False: among those that are counted as zeros. */
 KILN_INLINE bool find_ending(const team_row *r, counting *c, ending *e, const kiln_filters *filters) {
-    sum_choice(e, ranges_before(r, RANGES));
     e->kept = e->own = 0;
     KILN_LOOP
     for (uint32_t step = filters->top_k ? 0 : 1; step < 2; step++) {
@@ -354,15 +377,20 @@ KILN_INLINE bool find_ending(const team_row *r, counting *c, ending *e, const ki
         uint64_t values[2], all;
         range_values(values, r, ones);
         const uint64_t before = subgroup_before(values[0] + values[1], &all);
-        const uint64_t need = ones ? filters->top_k : kiln_sample_need(filters->top_p, e->mass.all);
-        if (need >= (ones ? all : e->mass.all)) continue;
+        if (c->last != KILN_NOWHERE) all = e->mass.all;
+        const uint64_t need = ones ? filters->top_k : kiln_sample_need(filters->top_p, all);
+        if (need >= all) continue;
         const uint32_t thread = reaching_thread(before, values[0] + values[1], need);
         const bool second = need > before + values[0];
         const uint32_t range = __shfl_sync(0xffffffffu, 2 * lane() + (second ? 1 : 0), (int)thread);
         const uint64_t rest = need - before - (second ? values[0] : 0);
         end_choice(r, c, e, range, __shfl_sync(0xffffffffu, rest, (int)thread), ones);
     }
-    return c->last == KILN_NOWHERE || magnitude_of(c->last) != 0;
+    if (c->last == KILN_NOWHERE) {
+        sum_choice(e, ranges_before(r, RANGES));
+        return true;
+    }
+    return magnitude_of(c->last) != 0;
 }
 
 /* ---- Drawing ---- */
