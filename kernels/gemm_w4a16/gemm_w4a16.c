@@ -114,17 +114,18 @@ static kiln_status check_packed(const char *name, const kiln_gemm_w4a16_params *
 /* How a product is computed. */
 typedef struct plan {
     unsigned kernel;
-    uint32_t rows, cols;    /* of a tile; rows 0: all of a */
-    uint32_t splits, split; /* how many blocks share the k of a tile, and how much of it each has */
-    uint32_t threads;       /* of a block */
-    uint32_t panels;        /* non-zero: scales and zeros pass through shared memory */
-    uint32_t cluster;       /* blocks of a cluster, which do tiles beside each other; 0: none */
-    uint32_t tiles;         /* of a cluster's blocks, which share them and rows of a */
-    uint32_t shared_bytes;  /* dynamic shared memory */
-    bool normed;            /* normalised rows of a go by way of the workspace */
-    bool joined;            /* sums do */
-    bool required;          /* it cannot do without one */
-    double cost;            /* relative to that of other plans */
+    uint32_t rows, cols;         /* of a tile; rows 0: all of a */
+    uint32_t splits, split;      /* how many blocks share the k of a tile, and how much of it each has */
+    uint32_t threads;            /* of a block */
+    uint32_t panels;             /* non-zero: scales and zeros pass through shared memory */
+    uint32_t cluster;            /* blocks of a cluster, which do tiles beside each other; 0: none */
+    uint32_t tiles;              /* of a cluster of two blocks, which share k and have rows of a in shared memory */
+    uint32_t depth, factor_rows; /* as in kiln_gemm_w4a16_shared_args */
+    uint32_t shared_bytes;       /* dynamic shared memory */
+    bool normed;                 /* normalised rows of a go by way of the workspace */
+    bool joined;                 /* sums do */
+    bool required;               /* it cannot do without one */
+    double cost;                 /* relative to that of other plans */
 } plan;
 
 static uint64_t tiles_of(int64_t count, uint32_t tile) {
@@ -204,54 +205,60 @@ static plan few_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
                   .normed = params->norm_weight && !fused};
 }
 
-/* Which kernel has rows of a in shared memory: one that multiplies columns of a with pre_scale or, where it normalises
- * rows, with norm_weight, and one for either without them. */
-static unsigned shared_rows_kernel_of(const kiln_gemm_w4a16_params *params, bool factors) {
-    if (factors) return KERNEL_gemm_w4a16_mma_shared_factors_16;
-    return params->zeros ? KERNEL_gemm_w4a16_mma_shared_zeros_16 : KERNEL_gemm_w4a16_mma_shared_16;
+/* How much of k, up to `half`, a block has of so many rows of a in so much shared memory at once: all, or equal parts
+ * of whole rounds of the steps that its warps have ahead. 0: there is no room for a round. */
+static uint64_t shared_depth_of(uint64_t half, uint64_t rows, uint64_t bytes, uint64_t round) {
+    const uint64_t most = KILN_W4A16_SHARED_STEPS * KILN_W4A16_SHARED_STEP, row_bytes = bytes / rows;
+    const uint64_t elements = row_bytes / sizeof(uint16_t), padding = KILN_W4A16_SHARED_PADDING / sizeof(uint16_t);
+    const uint64_t fit = elements < padding ? 0 : elements - padding, room = fit < most ? fit : most;
+    if (half <= room) return half;
+    if (room < round) return 0;
+    const uint64_t longest = room / round * round, parts = (half + longest - 1) / longest;
+    return ((half + parts - 1) / parts + round - 1) / round * round;
 }
 
-/* The shared memory before rows of a, and with them: half of k, a row of factors where there are. */
-static uint64_t shared_rows_head(bool factors) {
-    return KILN_W4A16_SHARED_BARRIERS + (factors ? KILN_W4A16_SHARED_SQUARES : 0);
+/* Whether such a kernel is faster than the others, by how many tiles a cluster has: on an H200 it was from 14 on, for
+ * more than 8 rows with factors of their columns from 3 on, and slower where 2 or 4 tiles share long rows. With one
+ * tile it has twice as many blocks as the others. */
+static bool pays_shared_rows(const kiln_gemm_w4a16_params *params, uint64_t tiles) {
+    const bool factors = params->norm_weight || params->pre_scale;
+    return tiles == 1 || tiles >= 8 || (params->m > 8 && factors && tiles >= 3);
 }
 
-static uint64_t shared_rows_bytes(const kiln_gemm_w4a16_params *params, bool factors) {
-    const uint64_t depth = tiles_of(params->k, 2 * KILN_W4A16_SHARED_STEP) * KILN_W4A16_SHARED_STEP;
-    return shared_rows_head(factors) +
-           ((uint64_t)params->m + factors) * (depth * sizeof(uint16_t) + KILN_W4A16_SHARED_PADDING);
-}
-
-/* The plan by such a kernel, of as many clusters of two blocks as find room at once; no kernel where it has none for
- * the call. A multiprocessor has registers for 14 warps: of one block, or where that takes more than one round and a
- * half of k fits twice, of two. */
-static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
-    enum { STEP = KILN_W4A16_SHARED_STEP, WARPS = 14, SUMS = 16 * 32 * (int)sizeof(float), RESERVED = 1024 };
+/* The plan by a kernel that has rows of a in shared memory, of as many clusters of two blocks as find room at once; no
+ * threads where it is not for the call. A multiprocessor has registers for 14 warps: of one block, or where that takes
+ * more than one round and a half of k fits twice, of two. */
+static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, unsigned taken) {
+    enum { STEP = KILN_W4A16_SHARED_STEP, WARPS = KILN_W4A16_SHARED_WARPS, RESERVED = 1024, AHEAD = 6 /* 2 or 3 */ };
     const kiln_device_info *device = &module->device->info;
-    const uint64_t most = (uint64_t)device->max_shared_bytes;
-    const bool fused = normalises(params, module) && shared_rows_bytes(params, true) <= most;
-    const bool factors = fused || params->pre_scale;
-    const unsigned taken = shared_rows_kernel_of(params, factors);
-    const kiln_kernel *kernel = &module->kernels[taken];
-    const uint64_t pairs = (uint64_t)device->multiprocessors / 2, tiles = tiles_of(weight_rows(params), 32);
-    const uint64_t steps = tiles_of(params->k, 2 * STEP), bytes = shared_rows_bytes(params, factors);
-    if (kernel->info.absent || params->m <= 8 || params->m > 16 || params->k % STEP || !pairs ||
-        (params->group && params->group % STEP) || bytes > most)
-        return (plan){.threads = 0};
-    const bool twice = tiles > pairs * WARPS && bytes <= (most + RESERVED) / 2 - RESERVED;
+    const kiln_kernel_info *info = &module->kernels[taken].info;
+    const uint64_t most = (uint64_t)device->max_shared_bytes, pairs = (uint64_t)device->multiprocessors / 2;
+    const int64_t k = params->k, group = params->group;
+    if (info->absent || !pairs || params->m > info->tile[0] || k % STEP || group % STEP) return (plan){.threads = 0};
+    const bool fused = normalises(params, module), factors = fused || params->pre_scale;
+    const uint64_t rows = (uint64_t)params->m + factors, half = tiles_of(k, 2 * STEP) * STEP;
+    const uint64_t tiles = tiles_of(weight_rows(params), info->tile[1]);
+    const uint64_t sums = info->tile[0] * info->tile[1] * sizeof(float);
+    const uint64_t half_bytes = (most + RESERVED) / 2 - RESERVED - KILN_W4A16_SHARED_HEAD - WARPS / 2 * sums / 2;
+    const bool twice = tiles > pairs * WARPS && shared_depth_of(half, rows, half_bytes, half) == half;
     const uint64_t blocks = twice ? 2 : 1, warps = WARPS / blocks;
     const uint64_t rounds = tiles_of((int64_t)tiles, (uint32_t)(pairs * blocks * warps));
     const uint64_t each = tiles_of((int64_t)tiles, (uint32_t)(pairs * blocks * rounds));
-    const uint64_t parts_most = warps / each, parts = steps < parts_most ? steps : parts_most;
-    const uint64_t sums_bytes = shared_rows_head(factors) + each * parts * SUMS;
-    kiln__plan_take(kernel, "is for so few rows");
+    const uint64_t parts_most = warps / each, parts = half / STEP < parts_most ? half / STEP : parts_most;
+    const uint64_t offset = KILN_W4A16_SHARED_HEAD + each * sums / 2, all_sums = each * parts * sums;
+    const uint64_t depth = shared_depth_of(half, rows, most - offset, AHEAD * parts * STEP);
+    const uint64_t rows_bytes = rows * (depth * sizeof(uint16_t) + KILN_W4A16_SHARED_PADDING);
+    if (!depth || !pays_shared_rows(params, each)) return (plan){.threads = 0};
+    kiln__plan_take(&module->kernels[taken], "is for so few rows");
     return (plan){.kernel = taken,
-                  .cols = 32,
+                  .cols = info->tile[1],
                   .splits = 1,
-                  .split = (uint32_t)(steps * STEP),
+                  .split = (uint32_t)half,
                   .tiles = (uint32_t)each,
+                  .depth = (uint32_t)depth,
+                  .factor_rows = factors,
                   .threads = (uint32_t)(each * parts) * KILN_SUBGROUP,
-                  .shared_bytes = (uint32_t)(bytes > sums_bytes ? bytes : sums_bytes),
+                  .shared_bytes = (uint32_t)(offset + (rows_bytes > all_sums ? rows_bytes : all_sums)),
                   .normed = params->norm_weight && !fused};
 }
 
@@ -279,9 +286,9 @@ static bool has_tile(const kiln_gemm_w4a16_params *params, const kiln_module *mo
 static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
     const uint32_t multiprocessors = (uint32_t)module->device->info.multiprocessors;
     plan best = {.cost = 0};
-    if (params->tile == KILN_W4A16_TILE_AUTO) {
-        const plan shared = shared_rows_plan_of(params, module);
-        if (shared.threads) return shared;
+    for (unsigned i = KERNEL_gemm_w4a16_mma_shared_8; i <= KERNEL_gemm_w4a16_mma_shared_16; i++) {
+        const plan shared = shared_rows_plan_of(params, module, i);
+        if (params->tile == KILN_W4A16_TILE_AUTO && shared.threads) return shared;
     }
     for (unsigned i = KERNEL_gemm_w4a16_mma_rows_8; i <= KERNEL_gemm_w4a16_mma_rows_16; i++) {
         const int64_t rows = module->kernels[i].info.tile[0];
@@ -404,16 +411,19 @@ static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, c
     return kiln__operator_launch(stream, kernel, config, &rows, sizeof rows);
 }
 
-/* Launches clusters of two blocks that share k, which need no workspace for it. */
+/* Launches clusters whose blocks share k, which need no workspace for it. */
 static kiln_status launch_shared_rows(kiln_stream *stream, const kiln_kernel *kernel, const kiln_gemm_w4a16_args *args,
                                       const plan *way) {
     const uint64_t rows = (uint64_t)(args->paired ? 2 * args->n : args->n);
-    const uint64_t tiles = (rows + way->cols - 1) / way->cols;
-    const kiln_launch_config config = {.grid = {(uint32_t)((tiles + way->tiles - 1) / way->tiles) * 2, 1, 1},
+    const uint64_t clusters = (tiles_of((int64_t)rows, way->cols) + way->tiles - 1) / way->tiles;
+    const kiln_launch_config config = {.grid = {(uint32_t)clusters * 2, 1, 1},
                                        .block = {way->threads, 1, 1},
                                        .dynamic_shared_bytes = way->shared_bytes};
-    const kiln_gemm_w4a16_shared_args shared = {
-        .plain = *args, .tiles = way->tiles, .early = kiln__operator_overlaps(stream, kernel)};
+    const kiln_gemm_w4a16_shared_args shared = {.plain = *args,
+                                                .tiles = way->tiles,
+                                                .depth = way->depth,
+                                                .factor_rows = way->factor_rows,
+                                                .early = kiln__operator_overlaps(stream, kernel)};
     return kiln__operator_launch(stream, kernel, &config, &shared, sizeof shared);
 }
 

@@ -16,12 +16,15 @@ enum {
     KILN_W4A16_PANEL_GROUPS = 128,
     KILN_W4A16_PANEL_BYTES = 17408, /* of scales and zeros there: gemm_w4a16_mma_rows_8 and _16 */
     KILN_W4A16_NORM_DEPTH = 16384,  /* the longest rows that are normalised as they are multiplied */
-    /* gemm_w4a16_mma_shared_16: the rows of a in shared memory have PADDING bytes between them, are copied SLAB
-     * elements of each at a time, and have their barriers, of 8 bytes, before them. */
+    /* gemm_w4a16_mma_shared_8 and _16: rows of a in shared memory have PADDING bytes between them and are copied SLAB
+     * elements of each at a time, at most STEPS steps of them to a block, which has up to WARPS warps. Before them are
+     * HEAD bytes, and sums of the other block. */
     KILN_W4A16_SHARED_STEP = 128,
     KILN_W4A16_SHARED_SLAB = 512,
     KILN_W4A16_SHARED_PADDING = 64,
-    KILN_W4A16_SHARED_BARRIERS = 256
+    KILN_W4A16_SHARED_STEPS = 64,
+    KILN_W4A16_SHARED_WARPS = 14,
+    KILN_W4A16_SHARED_HEAD = 5200
 };
 
 #endif

@@ -22,18 +22,20 @@
  * Gated calls have 16 rows of gates in a block and the 16 that they are for, and end with both. gemm_w4a16_mma_norm_8,
  * of bf16, normalises up to 8 rows of a: it multiplies them with norm_weight in place of pre_scale, adds up their
  * squares beside the products, each warp those of its part of k, and divides the sums by the root: 2540 instructions
- * for an element of d of 8 rows and k = 4096 on sm_90a, without 1892 (simulated). Neither is measured.
+ * for an element of d of 8 rows and k = 4096 on sm_90a, without 1892 (simulated).
  *
  * Before panels an H100 took in a step of the Llama-3-8B shape, with groups of 32 and zeros, 53.5 us for 1 row of
  * 28672 x 4096, 31.4 of 4096 x 14336, 16.1 of 6144 x 4096 and 12.0 of 4096 x 4096; with groups of 128 and zeros 29.5,
  * 16.3, 10.2 and 8.3 (by ncu), and 50.1 for 28672 x 8192 and 53.1 for 8 rows, without zeros 45.4 and 47.2 (80 GB HBM3,
- * driver 580.159.04, 2026-11-26). With them: not measured. A step with zeros is 430 instructions for 8 rows and 531 for
- * 16 with groups of 32, 338 and 405 with groups of 128, and 28672 x 4096 has 217 steps for each of an H100's
- * multiprocessors: 13 and 16 us with groups of 32 (predicted), and reading 24.5.
+ * driver 580.159.04, 2026-11-26). With them an H200 took 34.1 us for 1 row of 28672 x 4096 and 12.1 of 6144 x 4096,
+ * normalised, with groups of 128 and zeros, 16.0 of 4096 x 14336 and 7.9 of 4096 x 4096 with zeros (driver 580.159.04,
+ * 2026-11-27). A step with zeros is 430 instructions for 8 rows and 531 for 16 with groups of 32, 338 and 405 with
+ * groups of 128, and 28672 x 4096 has 217 steps for each of an H100's multiprocessors: 13 and 16 us with groups of 32
+ * (predicted), and reading 24.5.
  *
- * Floor: one read of the weights. Not measured. A step without zeros and pre_scale is 240 instructions for 8 rows and
- * 280 for 16 on sm_90a, in the assembler's code, so that 8192 x 8192 takes an H100's schedulers 3.8 and 4.4 us
- * (predicted), and reading 11.8.
+ * Floor: one read of the weights. A step without zeros and pre_scale is 240 instructions for 8 rows and 280 for 16 on
+ * sm_90a, in the assembler's code, so that 8192 x 8192 takes an H100's schedulers 3.8 and 4.4 us (predicted), and
+ * reading 11.8.
  *
  * Measured before that on an H100 (driver 580.159.04, 2026-11-26), in us: 1 and 16 rows 15.5 and 21.1 for 8192 x 8192,
  * 49.3 and 61.1 for 28672 x 8192, 6.9 and 9.2 for 4096 x 4096. Then a step was 420 and 530 instructions, zeros and
@@ -112,7 +114,7 @@ template <uint32_t TILES> struct row_sources {
     const kiln_element *a;  /* its first row, of the first 8 */
     bool present[TILES];    /* whether a has its row of each 8 */
     const uint8_t *weights; /* its bytes of the first tile */
-    uint64_t next;          /* bytes to the second 16 rows': 0 if there are none, and the first are read twice */
+    uint32_t next;          /* tiles to the second 16 rows': 0 if there are none, and the first are read twice */
     uint64_t group;         /* the first group of its row of weights */
 };
 
@@ -138,7 +140,7 @@ KILN_INLINE row_sources<TILES> row_sources_of(const kiln_gemm_w4a16_args &args, 
     const uint32_t lane = kiln_thread() % 32;
     const uint64_t block = weight_row(args, tile, 0) / KILN_W4A16_TILE_ROWS;
     const uint64_t apart = args.paired ? (uint64_t)args.n / KILN_W4A16_TILE_ROWS : 1;
-    const uint64_t block_bytes = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH * KILN_W4A16_TILE_BYTES;
+    const uint64_t block_tiles = (uint64_t)args.k / KILN_W4A16_TILE_DEPTH;
     const bool both = has_both(args, tile);
     const uint32_t row = lane / 4 + lane % (both ? 4 : 2) * 8; /* of the 32 */
     row_sources<TILES> from;
@@ -147,9 +149,9 @@ KILN_INLINE row_sources<TILES> row_sources_of(const kiln_gemm_w4a16_args &args, 
     KILN_UNROLL
     for (uint32_t i = 0; i < TILES; i++)
         from.present[i] = lane / 4 + 8 * i < (uint64_t)args.m;
-    from.weights = args.weights + block * block_bytes +
-                   from.k / KILN_W4A16_TILE_DEPTH * (uint64_t)KILN_W4A16_TILE_BYTES + lane * 16;
-    from.next = both ? apart * block_bytes : 0;
+    from.weights = args.weights +
+                   (block * block_tiles + from.k / KILN_W4A16_TILE_DEPTH) * (uint64_t)KILN_W4A16_TILE_BYTES + lane * 16;
+    from.next = both ? (uint32_t)(apart * block_tiles) : 0;
     from.group = weight_row(args, tile, row) * (uint64_t)args.scale_row_step;
     return from;
 }
@@ -176,16 +178,16 @@ KILN_INLINE void refill_groups(const kiln_gemm_w4a16_args &args, row_group *to, 
 }
 
 template <uint32_t TILES>
-KILN_INLINE void refill_weights(const kiln_gemm_w4a16_args &args, row_tile<TILES> *to, const row_sources<TILES> &from,
+KILN_INLINE void refill_weights(const kiln_gemm_w4a16_args &args, kiln_vector *to, const row_sources<TILES> &from,
                                 uint32_t t, uint32_t end) {
     const bool there = from.k + t * KILN_W4A16_TILE_DEPTH < end;
     KILN_UNROLL
     for (uint32_t b = 0; b < BLOCKS; b++) {
-        const uint8_t *first = from.weights + b * from.next + t * KILN_W4A16_TILE_BYTES;
+        const uint8_t *first = from.weights + (b * from.next + t) * (uint64_t)KILN_W4A16_TILE_BYTES;
 #if __CUDA_ARCH__ >= 900 /* its first drivers read PTX 7.4 */
-        kiln_sm80_refill_v4_once(to->weights[b].words, first, there);
+        kiln_sm80_refill_v4_once(to[b].words, first, there);
 #else
-        kiln_sm80_refill_v4(to->weights[b].words, first, there);
+        kiln_sm80_refill_v4(to[b].words, first, there);
 #endif
     }
 }
@@ -339,7 +341,7 @@ KILN_INLINE void multiply_step(const kiln_gemm_w4a16_args &args, float (*sums)[T
             products = row_products<TILES>();
         }
         if (next % TILE_CHUNKS) continue;
-        refill_weights(args, &tiles[t], from, t, (uint32_t)args.k);
+        refill_weights(args, tiles[t].weights, from, t, (uint32_t)args.k);
         refill_a(args, &a[t], from, t, nearer);
         __syncwarp(); /* keeps assemblers from moving the loads behind the next products */
     }
@@ -429,7 +431,7 @@ KILN_INLINE void multiply_panel_step(const kiln_gemm_w4a16_args &args, float (*s
             if (ends) add_panel_products<TILES>(sums, &products.totals, false, zeros, word, half);
         }
         if ((c + 1) % TILE_CHUNKS) continue;
-        refill_weights(args, &tiles[t], from, t, (uint32_t)args.k);
+        refill_weights(args, tiles[t].weights, from, t, (uint32_t)args.k);
         refill_a(args, &a[t], from, t, nearer);
         __syncwarp(); /* as in multiply_step */
     }
@@ -450,7 +452,7 @@ KILN_INLINE void multiply_panels(const kiln_gemm_w4a16_args &args, float (*sums)
     for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
         KILN_UNROLL
         for (uint32_t t = 0; t < STEP_TILES; t++) {
-            refill_weights(args, &tiles[s][t], from, t, (uint32_t)args.k);
+            refill_weights(args, tiles[s][t].weights, from, t, (uint32_t)args.k);
             if (s < A_STEPS) refill_a(args, &tiles[s][t], from, t, 0);
         }
     }
@@ -487,7 +489,7 @@ KILN_INLINE void multiply_rows(const kiln_gemm_w4a16_args &args, float (*sums)[T
     for (uint32_t s = 0; s < STEPS; s++, advance(&from, step)) {
         KILN_UNROLL
         for (uint32_t t = 0; t < STEP_TILES; t++) {
-            refill_weights(args, &tiles[s][t], from, t, (uint32_t)args.k);
+            refill_weights(args, tiles[s][t].weights, from, t, (uint32_t)args.k);
             if (s < A_STEPS) refill_a(args, &tiles[s][t], from, t, 0);
         }
         refill_groups<TILES, GROUPS>(args, groups[s], from, KIND != PLAIN, (uint32_t)args.k);

@@ -1,78 +1,118 @@
-/* gemm_w4a16 of 9 to 16 rows by mma.sync, for sm_90a, f16 and bf16, of weights in the layout sm80_v1 with groups that
- * whole steps of 128 of k are of: gemm_w4a16_mma_shared_16, gemm_w4a16_mma_shared_zeros_16 of weights with zeros, and
- * gemm_w4a16_mma_shared_factors_16 where columns of a have factors, as by pre_scale or, in bf16, where its rows are
- * normalised. Weights, scales and products are those of gemm_w4a16_mma_rows.h, which does the other calls; here rows of
- * a are in shared memory, and a block does as many columns as a multiprocessor has to.
- *
- * What bounds gemm_w4a16_mma_rows_16 is a: each 32 columns read it again from L2, four bytes of a for two of weights.
- * 28672 x 8192 is 121 MB of weights and scales and 235 MB of a, and took 59.3 us on an H100 (driver 580.159.04,
- * 2026-11-26), 8192 x 8192 35 and 67 MB and 19.5 us; 8 rows, half as much of a, took 47.2 and 15.5.
+/* gemm_w4a16 of up to 16 rows by mma.sync, for sm_90a, f16 and bf16, of weights in the layout sm80_v1 with groups that
+ * whole steps of 128 of k are of: gemm_w4a16_mma_shared_8 and _16. Weights, scales and products are those of
+ * gemm_w4a16_mma_rows.h, which does the other calls; here rows of a are in shared memory, and a block does as many
+ * columns as a multiprocessor has to.
  *
  * A cluster of two blocks does up to 14 tiles of 32 columns, as of 28672 columns on 132 multiprocessors; each block has
- * half of k, and of a's rows just that: up to 7168 of k of 16 rows. They are asked for at the start, in copies of 512
- * of k, each with a barrier of its own in shared memory that completes once: nothing there is overwritten, and so no
- * warp waits for another. A warp has one tile, whose weights go straight into registers, two steps ahead, 4
- * KiB a warp; where a cluster has few tiles, several warps share a tile's half of k. The blocks read each other's sums
- * at the end, a row of 8 each. So 28672 x 8192 reads 17 MB of a, twice that of what is copied at least, and 4096 x
- * 14336, whose 128 tiles are two a cluster, 29 MB instead of 59.
+ * half of k, and of a's rows just that. They are asked for at the start, in copies of 512 of k, each with a barrier of
+ * its own in shared memory; of a half that is too long the next part is asked for when all have done with one. A warp
+ * has one tile, whose weights go straight into registers, steps ahead; where a cluster has few tiles, several warps
+ * share a tile's half of k. At the end each block sends the other the sums of its rows.
  *
- * A zero is added to all weights of a group, and so what it adds is the sum of a's row over the group. A warp adds its
- * rows up beside the products, by 8 products with ones a step. These leave the sums of four steps and 16 rows where a
- * product of 16 x 8 x 8 of TF32 has its second factor: four such products multiply them, each as two numbers of 11
- * bits, with the zeros of four steps and 32 columns, which are exact there. So a step is 328 instructions instead of
- * 282, in the assembler's code, where that of gemm_w4a16_mma_rows_16 is 405, and 28672 x 4096 with zeros takes an
- * H100's schedulers 9 us (predicted), and reading 21.
+ * What is the same for all tiles is done once: of each step of k one warp multiplies a by the factors of its columns,
+ * where there are (pre_scale or, in bf16, norm_weight), and adds up its squares, where rows are normalised, and its
+ * elements, all by mma.sync: with ones, and with itself, of which the diagonal is squares.
  *
- * Factors are one more row beside a's, and each warp multiplies what it reads of a with them: a step is 361
- * instructions, with zeros or without. Of rows that are normalised a block adds up the squares of its half of k, once:
- * warps that have the same part of k for several tiles have a range of it each. The blocks exchange these sums as those
- * of products, and divide by the root at the end. So 16 rows need no launch that normalises them first.
+ * A zero is added to all weights of a group, and so what it adds is the sum of a's row over the group. Integers of bf16
+ * are multiplied with 136 added, as an and and an or make them (gemm_w4a16_integers.h), and what that adds is
+ * subtracted in the same way.
  *
- * Floor: one read of the weights. Not measured. */
+ * Measured on an H200 (141 GB, driver 580.159.04, 2026-11-27; bf16, groups of 128, CUDA graphs, weights not in L2), in
+ * us, beside what gemm_w4a16_mma_rows.h has for the call, in the same run; "normalised" has zeros too:
+ *
+ *   n x k                        1 row          16 rows        reading at the best rate
+ *   28672 x 4096                 21.0 (23.5)    27.9 (31.2)    13.7
+ *   28672 x 4096, normalised     24.3 (34.1)    34.6 (43.1)    14.1
+ *   6144 x 4096                   9.8  (9.4)    12.1 (11.5)     2.9
+ *   6144 x 4096, normalised      12.4 (12.1)    13.1 (18.7)     3.0
+ *   4096 x 4096, zeros            9.5  (7.9)    12.2 (11.5)     2.0
+ *   4096 x 14336, zeros          19.5 (16.0)    24.6 (22.4)     7.1
+ *
+ * So the host side chooses it for many columns. What is lost is the beginning: of 24 us about 5 pass before the first
+ * product, for which a is to be there (by samples of the program counter).
+ *
+ * Not better there: scales copied into shared memory at the start (26.1 for 28672 x 4096, normalised, 1 row), weights
+ * asked for in L2 by bulk prefetches (26.4), clusters of four blocks (not all of which found room at once: 50 us).
+ *
+ * Floor: one read of the weights. */
 #ifndef KILN_KERNELS_GEMM_W4A16_MMA_SHARED_H
 #define KILN_KERNELS_GEMM_W4A16_MMA_SHARED_H
 
-#include "kernels/arch/sm80_tf32.h"
 #include "kernels/arch/sm90a_bulk.h"
-#include "kernels/arch/sm90a_shared.h"
+#include "kernels/arch/sm90a_cluster.h"
+#include "kernels/arch/sm90a_send.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mma_rows.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_shared_args.h"
 
-enum : uint32_t {
-    SHARED_TILES = 2, /* of 8 rows of a */
-    SHARED_ROWS = SHARED_TILES * 8,
-    SHARED_STEPS = 2,  /* of weights, ahead */
-    TOTAL_STEPS = 4,   /* whose zeros are multiplied at once */
-    TF32 = 0xffffe000, /* the bits of an f32 that are one of TF32 */
-    SLAB = KILN_W4A16_SHARED_SLAB
-};
+enum : uint32_t { SLAB = KILN_W4A16_SHARED_SLAB, SLABS = KILN_W4A16_SHARED_STEPS * STEP / SLAB, ROWS_MOST = 16 };
 static_assert((uint32_t)KILN_W4A16_SHARED_STEP == STEP, "the host side divides k into steps");
 static_assert(SLAB % STEP == 0, "a step is of one slab");
 
-/* Rows of a in shared memory, and before them one of factors where there are: of k from `first` to `end`. */
+/* What integers are greater by as they are multiplied. */
+#ifdef KILN_PART_bf16
+enum : uint32_t { ANCHORED = 136 };
+#else
+enum : uint32_t { ANCHORED = 0 };
+#endif
+
+/* The head of a block's shared memory. */
+struct shared_head {
+    uint64_t copied[SLABS], sent[2]; /* barriers: of slabs, and of what the other block sends */
+    float squares[ROWS_MOST];        /* which it has sent */
+    float of_warps[KILN_W4A16_SHARED_WARPS][ROWS_MOST];
+    float totals[KILN_W4A16_SHARED_STEPS][ROWS_MOST]; /* of a, over a step */
+};
+static_assert(sizeof(shared_head) == KILN_W4A16_SHARED_HEAD, "the host side allocates it");
+
+/* Rows of a in shared memory, and before them one of factors where there are: of k from `first` to `end`, of which the
+ * block has more behind them where they end before its `last`. */
 struct shared_rows {
-    uint32_t barriers, factors, rows; /* addresses in shared memory */
-    uint32_t first, end, row_bytes;
+    uint32_t copied, factors, rows; /* addresses in shared memory */
+    uint32_t first, end, last, row_bytes;
 };
 
-template <bool FACTORS>
-KILN_INLINE shared_rows shared_rows_of(const kiln_gemm_w4a16_args &args, const uint8_t *dynamic) {
+KILN_INLINE shared_rows shared_rows_of(const kiln_gemm_w4a16_shared_args &all, const shared_head *head,
+                                       const void *rows) {
+    const kiln_gemm_w4a16_args &args = all.plain;
     shared_rows a;
-    a.barriers = kiln_sm90a_shared(dynamic);
+    a.copied = kiln_sm90a_shared(head->copied);
     a.first = kiln_sm90a_cluster_rank() * args.split;
-    a.end = a.first + args.split < (uint32_t)args.k ? a.first + args.split : (uint32_t)args.k;
-    a.row_bytes = args.split * (uint32_t)sizeof(kiln_element) + KILN_W4A16_SHARED_PADDING;
-    a.factors = a.barriers + KILN_W4A16_SHARED_BARRIERS + (FACTORS ? KILN_W4A16_SHARED_SQUARES : 0);
-    a.rows = a.factors + (FACTORS ? a.row_bytes : 0);
+    a.last = a.first + args.split < (uint32_t)args.k ? a.first + args.split : (uint32_t)args.k;
+    a.end = a.first + all.depth < a.last ? a.first + all.depth : a.last;
+    a.row_bytes = all.depth * (uint32_t)sizeof(kiln_element) + KILN_W4A16_SHARED_PADDING;
+    a.factors = kiln_sm90a_shared(rows);
+    a.rows = a.factors + all.factor_rows * a.row_bytes;
     return a;
 }
 
+/* A warp's place among a block's: which of its tiles it has, and which part of each step's k for all of them. */
+struct shared_place {
+    uint32_t number, part, parts, step; /* step: of k, of all parts */
+    uint32_t tile;                      /* of all */
+    bool present;                       /* whether there is such a tile */
+};
+
+KILN_INLINE shared_place shared_place_of(const kiln_gemm_w4a16_shared_args &all) {
+    uint32_t thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); /* each time: registers need not hold it meanwhile */
+    const uint32_t warp = thread / 32;
+    shared_place place;
+    place.number = warp % all.tiles;
+    place.part = warp / all.tiles;
+    place.parts = blockDim.x / 32 / all.tiles;
+    place.step = place.parts * STEP;
+    place.tile = kiln_tile() / 2 * all.tiles + place.number;
+    place.present = (uint64_t)place.tile << columns_log2(all.plain) < (uint64_t)all.plain.n;
+    return place;
+}
+
 /* Copies all slabs, by one warp, a lane for each row, of which the first has factors where there are. */
-template <bool FACTORS> KILN_INLINE void fetch_slabs(const kiln_gemm_w4a16_args &args, const shared_rows &a) {
-    const uint32_t lane = kiln_thread() % 32, rows = (uint32_t)args.m + FACTORS;
-    const kiln_element *row = (const kiln_element *)args.a + (lane - FACTORS) * (uint64_t)args.a_stride;
-    uint32_t barrier = a.barriers, to = a.factors + lane * a.row_bytes;
-    if (FACTORS && lane == 0) row = (const kiln_element *)args.pre_scale;
+KILN_INLINE void fetch_slabs(const kiln_gemm_w4a16_shared_args &all, const shared_rows &a) {
+    const kiln_gemm_w4a16_args &args = all.plain;
+    const uint32_t lane = kiln_thread() % 32, rows = (uint32_t)args.m + all.factor_rows;
+    const kiln_element *row = (const kiln_element *)args.a + (lane - all.factor_rows) * (uint64_t)args.a_stride;
+    uint32_t barrier = a.copied, to = a.factors + lane * a.row_bytes;
+    if (lane < all.factor_rows) row = (const kiln_element *)args.pre_scale;
     KILN_LOOP
     for (uint32_t k = a.first; k < a.end; k += SLAB) {
         const uint32_t left = a.end - k, bytes = (left < SLAB ? left : SLAB) * (uint32_t)sizeof(kiln_element);
@@ -84,267 +124,339 @@ template <bool FACTORS> KILN_INLINE void fetch_slabs(const kiln_gemm_w4a16_args 
     }
 }
 
-/* A lane's vectors of a chunk of a: of its two rows, or of the last one for those that a does not have. */
-KILN_INLINE void read_rows(kiln_vector *to, const uint32_t *rows, uint32_t at) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i < SHARED_TILES; i++)
-        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(to[i].words[0]), "=r"(to[i].words[1]), "=r"(to[i].words[2]), "=r"(to[i].words[3])
-                     : "r"(rows[i] + at * (uint32_t)sizeof(kiln_element)));
+/* ---- Rows of a ---- */
+
+/* A vector of shared memory. Volatile: it stays behind the wait for its barrier. */
+KILN_INLINE void read_vector(kiln_vector *to, uint32_t from) {
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(to->words[0]), "=r"(to->words[1]), "=r"(to->words[2]), "=r"(to->words[3])
+                 : "r"(from)
+                 : "memory");
 }
 
-/* What a kernel with factors of a's columns has besides: of rows that are normalised, the range of k whose squares a
- * warp adds up, in its place in shared memory. Warps that share a part of k have a range of it each. */
-template <bool FACTORS> struct shared_factors {
-    float *squares; /* of 16 rows */
-    uint32_t first, count;
-};
-template <> struct shared_factors<false> {};
+KILN_INLINE void write_vector(uint32_t to, const kiln_vector &from) {
+    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(from.words[0]), "r"(from.words[1]),
+                 "r"(from.words[2]), "r"(from.words[3])
+                 : "memory");
+}
 
-/* Adds up the squares of a step of k, if it is in the range: four lanes have parts of two rows. */
-KILN_INLINE void add_squares(const shared_factors<true> &factors, const uint32_t *rows, uint32_t k) {
+/* Where a lane's rows are: of each 8 of a that of lane / 4, or the last one for those that a does not have. */
+template <uint32_t TILES> struct lane_rows { uint32_t at[TILES]; };
+
+template <uint32_t TILES>
+KILN_INLINE lane_rows<TILES> lane_rows_of(const kiln_gemm_w4a16_args &args, const shared_rows &a) {
+    const uint32_t lane = kiln_thread() % 32, last = (uint32_t)args.m - 1;
+    lane_rows<TILES> rows;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < TILES; i++) {
+        const uint32_t row = lane / 4 + 8 * i;
+        rows.at[i] = a.rows + (row < last ? row : last) * a.row_bytes +
+                     lane % 4 * (KILN_VECTOR * (uint32_t)sizeof(kiln_element));
+    }
+    return rows;
+}
+
+/* Multiplies a lane's vectors of a chunk of a with the factors of their columns, in shared memory too. */
+template <uint32_t TILES>
+KILN_INLINE void multiply_factors(const kiln_gemm_w4a16_args &args, const shared_rows &a, kiln_vector *of_a,
+                                  const lane_rows<TILES> &rows, uint32_t offset) {
     const uint32_t lane = kiln_thread() % 32;
-    float sums[SHARED_TILES] = {};
-    if (k - factors.first >= factors.count) return;
-    KILN_LOOP
-    for (uint32_t c = 0; c < STEP; c += CHUNK) {
-        kiln_vector of_a[SHARED_TILES];
-        read_rows(of_a, rows, k + c);
+    kiln_vector factors;
+    read_vector(&factors, a.factors + lane % 4 * (KILN_VECTOR * (uint32_t)sizeof(kiln_element)) + offset);
+    __syncwarp(); /* the last row may have been read by several lanes */
+    KILN_UNROLL
+    for (uint32_t i = 0; i < TILES; i++) {
+        multiply_pairs(&of_a[i], factors);
+        if (lane / 4 + 8 * i < (uint32_t)args.m) write_vector(rows.at[i] + offset, of_a[i]);
+    }
+}
+
+/* Adds a chunk's squares: a lane's vectors are fragments of both factors of a's rows times themselves. */
+template <uint32_t TILES> KILN_INLINE void add_squares(float (*squares)[4], const kiln_vector *of_a) {
+    KILN_UNROLL
+    for (uint32_t half = 0; half < 2; half++) {
+        const uint32_t *first = of_a[0].words + 2 * half, *second = of_a[TILES - 1].words + 2 * half;
+        const uint32_t both[4] = {first[0], second[0], first[1], second[1]};
         KILN_UNROLL
-        for (uint32_t i = 0; i < SHARED_TILES; i++) {
-            float values[KILN_VECTOR];
-            kiln_vector_values(values, of_a[i]);
-            sums[i] = kiln_add_squares(sums[i], values);
+        for (uint32_t i = 0; i < TILES; i++)
+            mma(squares[i], both, of_a[i].words + 2 * half);
+    }
+}
+
+/* Does for all warps what a step of a needs: `at` is in what there is of k. */
+template <uint32_t TILES>
+KILN_INLINE void prepare_step(const kiln_gemm_w4a16_args &args, const shared_rows &a, const lane_rows<TILES> &rows,
+                              shared_head *head, float (*squares)[4], uint32_t at, uint32_t parity) {
+    const uint32_t lane = kiln_thread() % 32, ones[4] = {ONES, ONES, ONES, ONES};
+    float totals[TILES][4] = {};
+    kiln_sm90a_mbarrier_wait(a.copied + at / SLAB * 8, parity);
+    KILN_LOOP
+    for (uint32_t c = 0; c < STEP / CHUNK; c++) {
+        const uint32_t offset = (at + c * CHUNK) * (uint32_t)sizeof(kiln_element);
+        kiln_vector of_a[TILES];
+        KILN_UNROLL
+        for (uint32_t i = 0; i < TILES; i++)
+            read_vector(&of_a[i], rows.at[i] + offset);
+        if (args.norm_weight) add_squares<TILES>(squares, of_a);
+        if (args.pre_scale) multiply_factors<TILES>(args, a, of_a, rows, offset);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2 * TILES; i++)
+            mma(totals[i / 2], ones, of_a[i / 2].words + 2 * (i % 2));
+    }
+    KILN_UNROLL
+    for (uint32_t i = 0; i < TILES; i++)
+        if (lane < 4) *(float2 *)&head->totals[at / STEP][i * 8 + lane * 2] = make_float2(totals[i][0], totals[i][1]);
+}
+
+/* Adds to the squares of a warp its sums, the diagonals of the products: of row r lane 4 r + r / 2 has it. */
+template <uint32_t TILES> KILN_INLINE void put_squares(const float (*squares)[4], float *to, bool first) {
+    const uint32_t lane = kiln_thread() % 32, row = lane / 4;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < TILES; i++) {
+        const float sum = row % 2 ? squares[i][i * 2 + 1] : squares[i][i * 2];
+        if (lane % 4 == row / 2) to[i * 8 + row] = first ? sum : to[i * 8 + row] + sum;
+    }
+}
+
+/* ---- Products ---- */
+
+/* The integers of a word as a fragment, greater by ANCHORED. */
+KILN_INLINE void anchored_integers_of(uint32_t *fragment, uint32_t word) {
+    KILN_UNROLL
+    for (uint32_t i = 0; ANCHORED && i < 4; i++)
+        fragment[i] = anchored(word >> 4 * i);
+    if (!ANCHORED) integers_of(fragment, word);
+}
+
+template <uint32_t TILES>
+KILN_INLINE void multiply_anchored(float (*products)[TILES][4], const kiln_vector *weights, const kiln_vector *of_a,
+                                   uint32_t c) {
+    KILN_UNROLL
+    for (uint32_t half = 0; half < 2; half++) {
+        KILN_UNROLL
+        for (uint32_t b = 0; b < BLOCKS; b++) {
+            uint32_t fragment[4];
+            anchored_integers_of(fragment, weights[b].words[c * 2 + half]);
+            KILN_UNROLL
+            for (uint32_t i = 0; i < TILES; i++)
+                mma(products[b][i], fragment, of_a[i].words + 2 * half);
         }
     }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < SHARED_TILES; i++) {
-        sums[i] += kiln_shuffle_xor(sums[i], 1);
-        sums[i] += kiln_shuffle_xor(sums[i], 2);
-        if (lane % 4 == 0) factors.squares[i * 8 + lane / 4] += sums[i];
-    }
-}
-KILN_INLINE void add_squares(const shared_factors<false> &, const uint32_t *, uint32_t) {}
-
-/* Multiplies a lane's vectors of a chunk of a, which is at k, with the factors of their columns. */
-template <bool FACTORS> KILN_INLINE void multiply_factors(const shared_rows &a, kiln_vector *of_a, uint32_t k) {
-    kiln_vector of_chunk;
-    if (!FACTORS) return;
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(of_chunk.words[0]), "=r"(of_chunk.words[1]), "=r"(of_chunk.words[2]), "=r"(of_chunk.words[3])
-                 : "r"(a.factors + (k + kiln_thread() % 4 * KILN_VECTOR) * (uint32_t)sizeof(kiln_element)));
-    KILN_UNROLL
-    for (uint32_t i = 0; i < SHARED_TILES; i++)
-        multiply_pairs(&of_a[i], of_chunk);
 }
 
-/* What a kernel of weights with zeros has besides: the sums of a's rows over up to four steps, and of how many. A
- * lane's vector of a is a first factor's fragment of two rows, 8 apart, each of which is half of one row of a; columns
- * 2 j and 2 j + 1 are of step j, of a's first and second 8 rows. */
-template <bool ZEROS> struct row_totals {
-    float of[4];
-    uint32_t steps;
-};
-template <> struct row_totals<false> {};
-
-KILN_INLINE void total_rows(row_totals<true> *totals, const kiln_vector *a) {
-    const uint32_t column = kiln_thread() % 32 / 4 - SHARED_TILES * totals->steps;
+/* Adds to the sums a step's products times their rows' scales, and what zeros make of a's totals, less what is too much
+ * of the products. A lane has the scale and the zero of one row of weights. */
+template <uint32_t TILES>
+KILN_INLINE void add_step(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], const float (*products)[TILES][4],
+                          const row_group &group, const float *totals) {
+    const float scale = kiln_element_to_f32((kiln_element)group.scale);
+    const float zero = args.zeros ? kiln_element_to_f32((kiln_element)group.zero) : 0.0f;
+    const float shift = KILN_FMA(scale, -(float)ANCHORED, zero);
+    float2 of_a[TILES];
     KILN_UNROLL
-    for (uint32_t i = 0; i < SHARED_TILES; i++) {
-        const uint32_t one = column == i ? (uint32_t)ONES : 0, ones[2] = {one, one};
-        mma(totals->of, a[i].words, ones);
-    }
-}
-KILN_INLINE void total_rows(row_totals<false> *, const kiln_vector *) {}
-
-/* Adds to the sums, after the step at k, what the zeros of a batch of steps make of a's rows: a product of zeros and
- * totals, each of the latter in two parts that are TF32. A lane has the zeros of one step, of four rows of weights. */
-KILN_INLINE void add_zeros(const kiln_gemm_w4a16_args &args, float (*sums)[SHARED_TILES][4], row_totals<true> *totals,
-                           const row_sources<SHARED_TILES> &from, uint32_t k, uint32_t step, uint32_t end) {
-    const uint32_t number = kiln_thread() % 4, last = totals->steps++;
-    if (last + 1 < TOTAL_STEPS && k + step < end) return;
-    const uint32_t of_k = k - (number < last ? last - number : 0) * step;
-    const kiln_element *zeros =
-        (const kiln_element *)args.zeros + (uint64_t)(of_k >> args.group_log2) * (uint32_t)args.scale_group_step;
-    uint32_t of_rows[2 * BLOCKS], parts[SHARED_TILES][2];
+    for (uint32_t i = 0; i < TILES; i++)
+        of_a[i] = *(const float2 *)(totals + i * 8 + kiln_thread() % 4 * 2);
     KILN_UNROLL
-    for (uint32_t row = 0; row < 2 * BLOCKS; row++)
-        of_rows[row] = kiln_bits(kiln_element_to_f32(zeros[__shfl_sync(~0u, from.group, (int)row, 4)]));
-    KILN_UNROLL
-    for (uint32_t i = 0; i < SHARED_TILES; i++) {
-        const float total = totals->of[i] + totals->of[2 + i];
-        parts[i][0] = kiln_bits(total) & TF32;
-        parts[i][1] = kiln_bits(total - kiln_float(parts[i][0])) & TF32;
-    }
-    KILN_UNROLL
-    for (uint32_t b = 0; b < BLOCKS; b++) {
-        const uint32_t first = of_rows[2 * b], second = of_rows[2 * b + 1];
-        const uint32_t fragment[4] = {first, second, first, second};
+    for (uint32_t row = 0; row < 2 * BLOCKS; row++) {
+        const float of_row = __shfl_sync(~0u, scale, (int)row, 4), more = __shfl_sync(~0u, shift, (int)row, 4);
         KILN_UNROLL
-        for (uint32_t i = 0; i < SHARED_TILES; i++)
-            kiln_sm80_mma_tf32(sums[b][i], fragment, parts[i]);
+        for (uint32_t i = 0; i < 2 * TILES; i++) {
+            const uint32_t element = row % 2 * 2 + i % 2;
+            float *sum = &sums[row / 2][i / 2][element];
+            *sum = KILN_FMA(i % 2 ? of_a[i / 2].y : of_a[i / 2].x, more, *sum);
+            *sum = KILN_FMA(products[row / 2][i / 2][element], of_row, *sum);
+        }
     }
-    *totals = row_totals<true>();
 }
-KILN_INLINE void add_zeros(const kiln_gemm_w4a16_args &, float (*)[SHARED_TILES][4], row_totals<false> *,
-                           const row_sources<SHARED_TILES> &, uint32_t, uint32_t, uint32_t) {}
 
-/* Adds to the sums the products of a tile's steps, every `parts`th from number `part` on. */
-template <bool ZEROS, bool FACTORS>
-KILN_INLINE void multiply_shared(const kiln_gemm_w4a16_args &args, float (*sums)[SHARED_TILES][4], const shared_rows &a,
-                                 const shared_factors<FACTORS> &factors, row_sources<SHARED_TILES> from,
-                                 row_tile<SHARED_TILES> (*tiles)[STEP_TILES], row_group *groups, uint32_t step) {
-    row_totals<ZEROS> totals = {};
-    const uint32_t lane = kiln_thread() % 32, end = a.end + SHARED_STEPS * step;
-    uint32_t rows[SHARED_TILES];
-    KILN_UNROLL
-    for (uint32_t i = 0; i < SHARED_TILES; i++) {
-        const uint32_t row = lane / 4 + 8 * i, last = (uint32_t)args.m - 1;
-        rows[i] = a.rows + (row < last ? row : last) * a.row_bytes +
-                  lane % 4 * (KILN_VECTOR * (uint32_t)sizeof(kiln_element));
-    }
+/* Adds to the sums the products of a warp's steps. */
+template <uint32_t TILES, uint32_t AHEAD>
+KILN_INLINE void multiply_shared(const kiln_gemm_w4a16_args &args, float (*sums)[TILES][4], const shared_rows &a,
+                                 const lane_rows<TILES> &rows, const shared_head *head, row_sources<TILES> &from,
+                                 kiln_vector (*weights)[STEP_TILES][BLOCKS], row_group *groups, uint32_t step) {
+    const uint32_t end = a.end + AHEAD * step;
     KILN_LOOP
     while (from.k < end) {
         KILN_UNROLL
-        for (uint32_t s = 0; s < SHARED_STEPS; s++, advance(&from, step)) {
-            const uint32_t at = from.k - SHARED_STEPS * step - a.first; /* of the block's */
+        for (uint32_t s = 0; s < AHEAD; s++, advance(&from, step)) {
+            const uint32_t at = from.k - AHEAD * step - a.first;
             if (from.k >= end) return;
-            kiln_sm90a_mbarrier_wait(a.barriers + at / SLAB * 8, 0);
-            add_squares(factors, rows, at);
-            row_products<SHARED_TILES> products = {};
+            float products[BLOCKS][TILES][4] = {};
             KILN_UNROLL
             for (uint32_t t = 0; t < STEP_TILES; t++) {
                 KILN_UNROLL
                 for (uint32_t c = 0; c < TILE_CHUNKS; c++) {
-                    read_rows(tiles[s][t].a[c], rows, at + t * KILN_W4A16_TILE_DEPTH + c * CHUNK);
-                    multiply_factors<FACTORS>(a, tiles[s][t].a[c], at + t * KILN_W4A16_TILE_DEPTH + c * CHUNK);
-                    multiply_chunk(&products, tiles[s][t], tiles[s][t], c);
-                    total_rows(&totals, tiles[s][t].a[c]);
+                    const uint32_t chunk = at + t * KILN_W4A16_TILE_DEPTH + c * CHUNK;
+                    kiln_vector of_a[TILES];
+                    KILN_UNROLL
+                    for (uint32_t i = 0; i < TILES; i++)
+                        read_vector(&of_a[i], rows.at[i] + chunk * (uint32_t)sizeof(kiln_element));
+                    multiply_anchored<TILES>(products, weights[s][t], of_a, c);
                 }
-                refill_weights(args, &tiles[s][t], from, t, a.end);
+                refill_weights(args, weights[s][t], from, t, a.last);
                 __syncwarp(); /* keeps assemblers from moving the loads behind the next products */
             }
-            add_products<SHARED_TILES>(sums, products.of, true, groups[s].scale);
-            refill_groups<SHARED_TILES, 1>(args, groups + s, from, false, a.end);
-            if (!FACTORS || args.zeros) add_zeros(args, sums, &totals, from, at + a.first, step, a.end);
+            add_step<TILES>(args, sums, products, groups[s], head->totals[at / STEP]);
+            refill_groups<TILES, 1>(args, groups + s, from, true, a.last);
         }
     }
 }
 
-/* The sum of an element of a block's tile over the warps of both blocks that share it. */
-KILN_INLINE float cluster_sum(warp_sums<SHARED_TILES> *shared, uint32_t tiles, uint32_t tile, uint32_t row,
-                              uint32_t col) {
+/* ---- Sums ---- */
+
+/* The sum of an element of the warp's tile over the warps of the block that share it, the first of which is shared. */
+template <uint32_t TILES>
+KILN_INLINE float tile_sum(const warp_sums<TILES> *shared, uint32_t tiles, uint32_t parts, uint32_t row, uint32_t col) {
+    const float *from = &shared->of[row / 8][col][place_of_row(col, row % 8)];
     float sum = 0.0f;
-    KILN_UNROLL
-    for (uint32_t rank = 0; rank < 2; rank++) {
-        const float *from = &kiln_sm90a_shared_of(shared + tile, rank)->of[row / 8][col][place_of_row(col, row % 8)];
-        KILN_LOOP
-        for (uint32_t w = tile; w < blockDim.x / 32; w += tiles, from += tiles * sizeof *shared / sizeof *from)
-            sum += *from;
-    }
+    KILN_LOOP
+    for (uint32_t part = 0; part < parts; part++, from += tiles * (sizeof *shared / sizeof *from))
+        sum += *from;
     return sum;
 }
 
-/* The factors of a warp, which has tile number `number` of the block's, one of `tiles` that there are. */
-KILN_INLINE shared_factors<true> shared_factors_of(const kiln_gemm_w4a16_args &args, float *of_warps, uint32_t number,
-                                                   uint32_t tiles, uint32_t step) {
-    shared_factors<true> factors;
-    const uint32_t lane = kiln_thread() % 32, each = ((args.split + step - 1) / step + tiles - 1) / tiles;
-    factors.squares = of_warps + kiln_thread() / 32 * SHARED_ROWS;
-    factors.first = number * each * step;
-    factors.count = args.norm_weight ? each * step : 0;
-    if (lane < SHARED_ROWS) factors.squares[lane] = 0.0f;
-    return factors;
+/* The sum of the squares of a row that the warps of a block have. */
+KILN_INLINE float block_squares(const shared_head *head, uint32_t row) {
+    float sum = 0.0f;
+    KILN_LOOP
+    for (uint32_t w = 0; w < blockDim.x / 32; w++)
+        sum += head->of_warps[w][row];
+    return sum;
 }
 
-/* Adds up the squares of a's rows that the warps of a block have. */
-KILN_INLINE void join_squares(const float *of_warps, float *of_block) {
-    const uint32_t lane = kiln_thread() % 32, warps = blockDim.x / 32;
+/* How many rows of d the block of that rank finishes: of the first 4 or 8 those that there are, or of the others. */
+template <uint32_t TILES> KILN_INLINE uint32_t own_rows(const kiln_gemm_w4a16_args &args, uint32_t rank) {
+    enum : uint32_t { OWN = TILES * 4 };
+    const uint32_t m = (uint32_t)args.m, first = rank * OWN;
+    return m < first ? 0 : m - first < OWN ? m - first : OWN;
+}
+
+/* Sends the other block of the cluster the sums of its rows, two columns at a time, and squares. */
+template <uint32_t TILES>
+KILN_INLINE void send_sums(const kiln_gemm_w4a16_shared_args &all, shared_head *head, const warp_sums<TILES> *shared,
+                           const float *sent, const shared_place &place) {
+    enum : uint32_t { OWN = TILES * 4, PAIRS = COLS / 2 };
+    const uint32_t other = kiln_sm90a_cluster_rank() ^ 1, lane = kiln_thread() % 32,
+                   rows = own_rows<TILES>(all.plain, other);
+    const uint32_t barrier = kiln_sm90a_remote(kiln_sm90a_shared(head->sent), other);
+    const uint32_t to = kiln_sm90a_remote(kiln_sm90a_shared(sent), other);
+    const uint32_t squares = kiln_sm90a_remote(kiln_sm90a_shared(head->squares), other);
     KILN_LOOP
-    for (uint32_t row = kiln_thread() / 32; row < SHARED_ROWS; row += warps) {
-        float sum = lane < warps ? of_warps[lane * SHARED_ROWS + row] : 0.0f;
-        KILN_UNROLL
-        for (uint32_t distance = 16; distance; distance /= 2)
-            sum += kiln_shuffle_xor(sum, distance);
-        if (lane == 0) of_block[row] = sum;
+    for (uint32_t i = place.part * 2 + lane / PAIRS; i < rows; i += place.parts * 2) {
+        const uint32_t col = lane % PAIRS * 2, row = other * OWN + i;
+        const float first = tile_sum(shared + place.number, all.tiles, place.parts, row, col);
+        const float second = tile_sum(shared + place.number, all.tiles, place.parts, row, col + 1);
+        kiln_sm90a_send_64(to + ((i * all.tiles + place.number) * COLS + col) * 4, barrier,
+                           kiln_bits(first) | (uint64_t)kiln_bits(second) << 32);
+    }
+    if (!all.plain.norm_weight || kiln_thread() >= TILES * 4) return;
+    const float first = block_squares(head, 2 * kiln_thread()), second = block_squares(head, 2 * kiln_thread() + 1);
+    kiln_sm90a_send_64(squares + 8 * kiln_thread(), barrier, kiln_bits(first) | (uint64_t)kiln_bits(second) << 32);
+}
+
+/* Expects what the other block sends. */
+template <uint32_t TILES> KILN_INLINE void expect_sums(const kiln_gemm_w4a16_shared_args &all, shared_head *head) {
+    const uint32_t bytes = own_rows<TILES>(all.plain, kiln_sm90a_cluster_rank()) * all.tiles * COLS * 4;
+    kiln_sm90a_mbarrier_arrive_expect_tx(kiln_sm90a_shared(head->sent),
+                                         bytes + (all.plain.norm_weight ? TILES * 8 * 4 : 0));
+}
+
+/* Writes the block's rows of the warp's tile of d, by the warps that share it. */
+template <uint32_t TILES>
+KILN_INLINE void finish_rows(const kiln_gemm_w4a16_shared_args &all, const shared_head *head,
+                             const warp_sums<TILES> *shared, const float *sent, const shared_place &place) {
+    enum : uint32_t { OWN = TILES * 4 };
+    const kiln_gemm_w4a16_args &args = all.plain;
+    const uint32_t cols_log2 = columns_log2(args), at_once = 32 >> cols_log2, rank = kiln_sm90a_cluster_rank();
+    const uint32_t lane = kiln_thread() % 32, col = lane & ((1u << cols_log2) - 1), rows = own_rows<TILES>(args, rank);
+    const uint64_t d_col = ((uint64_t)place.tile << cols_log2) + col;
+    if (d_col >= (uint64_t)args.n) return;
+    shared += place.number;
+    KILN_LOOP
+    for (uint32_t i = place.part * at_once + (lane >> cols_log2); i < rows; i += place.parts * at_once) {
+        const uint32_t row = rank * OWN + i;
+        const float *of_other = sent + (i * all.tiles + place.number) * COLS + col;
+        const float factor = args.norm_weight ? norm_of(&args, block_squares(head, row) + head->squares[row]) : 1.0f;
+        const float sum = (tile_sum(shared, all.tiles, place.parts, row, col) + of_other[0]) * factor;
+        if (!args.paired) {
+            finish_element(&args, sum, row, d_col);
+            continue;
+        }
+        const float second = tile_sum(shared, all.tiles, place.parts, row, col + KILN_W4A16_TILE_ROWS);
+        finish_pair(&args, sum, (second + of_other[KILN_W4A16_TILE_ROWS]) * factor, row, d_col);
     }
 }
 
-/* What a row's sums are multiplied with, where both blocks of a cluster have squares of it. */
-KILN_INLINE float cluster_factor(const kiln_gemm_w4a16_args &args, float *squares, uint32_t row) {
-    if (!args.norm_weight) return 1.0f;
-    return norm_of(&args, *kiln_sm90a_shared_of(squares + row, 0) + *kiln_sm90a_shared_of(squares + row, 1));
-}
-
-template <bool ZEROS, bool FACTORS> KILN_INLINE void gemm_w4a16_mma_shared(const kiln_gemm_w4a16_shared_args &all) {
+template <uint32_t TILES> KILN_INLINE void gemm_w4a16_mma_shared(const kiln_gemm_w4a16_shared_args &all) {
+    enum : uint32_t { AHEAD = TILES == 1 && ANCHORED ? 3 : 2 }; /* steps of weights: what there are registers for */
     const kiln_gemm_w4a16_args &args = all.plain;
     extern __shared__ __align__(16) uint8_t dynamic[];
-    const uint32_t warp = kiln_thread() / 32, rank = kiln_sm90a_cluster_rank();
-    const uint32_t first_tile = kiln_tile() / 2 * all.tiles, tile = first_tile + warp % all.tiles;
-    const uint32_t step = blockDim.x / 32 / all.tiles * STEP, cols_log2 = columns_log2(args);
-    const bool present = (uint64_t)tile << cols_log2 < (uint64_t)args.n;
-    const shared_rows a = shared_rows_of<FACTORS>(args, dynamic);
-    row_sources<SHARED_TILES> from =
-        row_sources_of<SHARED_TILES>(args, present ? tile : first_tile, a.first + warp / all.tiles * STEP);
-    float *squares = (float *)(dynamic + KILN_W4A16_SHARED_BARRIERS), *of_warps = squares + SHARED_ROWS;
-    row_tile<SHARED_TILES> tiles[SHARED_STEPS][STEP_TILES] = {};
-    row_group groups[SHARED_STEPS] = {};
-    shared_factors<FACTORS> factors = {};
-    float sums[BLOCKS][SHARED_TILES][4] = {};
-    if constexpr (FACTORS) {
-        const uint32_t left = (uint32_t)(((uint64_t)args.n - 1 >> cols_log2) + 1) - first_tile;
-        factors = shared_factors_of(args, of_warps, tile - first_tile, left < all.tiles ? left : all.tiles, step);
-    }
-    if (kiln_thread() < KILN_W4A16_SHARED_BARRIERS / 8) {
-        kiln_sm90a_mbarrier_init(a.barriers + 8 * kiln_thread(), 1);
+    shared_head *head = (shared_head *)dynamic;
+    const uint32_t warp = kiln_thread() / 32;
+    float *sent = (float *)(head + 1);
+    warp_sums<TILES> *shared = (warp_sums<TILES> *)(sent + all.tiles * (TILES * 4 * COLS)); /* where a is before */
+    shared_rows a = shared_rows_of(all, head, shared);
+    if (warp == 0) {
+        const uint32_t slabs = (a.end - a.first + SLAB - 1) / SLAB, barrier = kiln_thread() ? kiln_thread() - 1 : SLABS;
+        if (kiln_thread() <= slabs) kiln_sm90a_mbarrier_init(a.copied + 8 * barrier, 1);
         kiln_sm90a_fence_mbarrier_init();
+        __syncwarp();
+        fetch_slabs(all, a);
     }
+    kiln_sm90a_cluster_arrive();
+    const shared_place place = shared_place_of(all);
+    const uint32_t tile = place.present ? place.tile : place.tile - place.number;
+    row_sources<TILES> from = row_sources_of<TILES>(args, tile, a.first + place.part * STEP);
+    kiln_vector weights[AHEAD][STEP_TILES][BLOCKS] = {};
+    row_group groups[AHEAD] = {};
     KILN_UNROLL
-    for (uint32_t s = 0; s < SHARED_STEPS; s++, advance(&from, step)) {
+    for (uint32_t s = 0; s < AHEAD; s++, advance(&from, place.step)) {
         KILN_UNROLL
         for (uint32_t t = 0; t < STEP_TILES; t++)
-            refill_weights(args, &tiles[s][t], from, t, present ? a.end : 0);
-        refill_groups<SHARED_TILES, 1>(args, groups + s, from, false, present ? a.end : 0);
+            refill_weights(args, weights[s][t], from, t, place.present ? a.last : 0);
+        refill_groups<TILES, 1>(args, groups + s, from, true, place.present ? a.last : 0);
     }
-    kiln_barrier();
-    if (warp == 0) fetch_slabs<FACTORS>(args, a);
-    if (present) multiply_shared<ZEROS>(args, sums, a, factors, from, tiles, groups, step);
-
-    warp_sums<SHARED_TILES> *shared =
-        (warp_sums<SHARED_TILES> *)(dynamic + KILN_W4A16_SHARED_BARRIERS + (FACTORS ? KILN_W4A16_SHARED_SQUARES : 0));
-    kiln_barrier(); /* a has been read */
-    if constexpr (FACTORS) join_squares(of_warps, squares);
-    give_sums(sums, shared + warp);
-    kiln_sm90a_cluster_sync();
-    const uint32_t cols = all.tiles << cols_log2;
+    kiln_barrier(); /* the barriers are seen */
+    const lane_rows<TILES> rows = lane_rows_of<TILES>(args, a);
+    float sums[BLOCKS][TILES][4] = {};
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < 8 * cols; i += blockDim.x) {
-        const uint32_t row = rank * 8 + i / cols, place = i % cols, col = place & ((1u << cols_log2) - 1);
-        const uint64_t d_col = ((uint64_t)first_tile << cols_log2) + place;
-        if (row >= (uint64_t)args.m || d_col >= (uint64_t)args.n) continue;
-        const float factor = FACTORS ? cluster_factor(args, squares, row) : 1.0f;
-        const float sum = cluster_sum(shared, all.tiles, place >> cols_log2, row, col) * factor;
-        if (args.paired)
-            finish_pair(&args, sum,
-                        cluster_sum(shared, all.tiles, place >> cols_log2, row, col + KILN_W4A16_TILE_ROWS) * factor,
-                        row, d_col);
-        else
-            finish_element(&args, sum, row, d_col);
+    for (uint32_t round = 0;; round++) {
+        float squares[TILES][4] = {};
+        KILN_LOOP
+        for (uint32_t at = warp * STEP; at < a.end - a.first; at += blockDim.x / 32 * STEP)
+            prepare_step<TILES>(args, a, rows, head, squares, at, round % 2);
+        if (args.norm_weight) put_squares<TILES>(squares, head->of_warps[warp], round == 0);
+        kiln_barrier(); /* a and its totals are ready */
+        const shared_place now = shared_place_of(all);
+        if (now.present) multiply_shared<TILES, AHEAD>(args, sums, a, rows, head, from, weights, groups, now.step);
+        if (a.end == a.last) break;
+        a.first = a.end;
+        a.end = a.last - a.first < all.depth ? a.last : a.first + all.depth;
+        kiln_sm90a_fence_proxy_async(); /* copies follow writes of factors */
+        kiln_barrier();                 /* a has been read */
+        if (warp == 0) fetch_slabs(all, a);
     }
-    kiln_sm90a_cluster_sync(); /* no block ends while the other reads its sums */
+
+    if (kiln_thread() == 0) expect_sums<TILES>(all, head);
+    kiln_barrier(); /* a has been read */
+    give_sums(sums, shared + warp);
+    kiln_barrier();
+    kiln_sm90a_cluster_wait(); /* the other block's barriers are ready */
+    const shared_place again = shared_place_of(all);
+    send_sums<TILES>(all, head, shared, sent, again);
+    kiln_sm90a_mbarrier_wait(kiln_sm90a_shared(head->sent), 0);
+    finish_rows<TILES>(all, head, shared, sent, again);
 }
 
 #pragma push_macro("KILN_ENTRY_HEAD")
 #undef KILN_ENTRY_HEAD
-#define KILN_ENTRY_HEAD extern "C" __global__ __cluster_dims__(2, 1, 1) __launch_bounds__(14 * 32, 1) void
+#define KILN_ENTRY_HEAD \
+    extern "C" __global__ __cluster_dims__(2, 1, 1) __launch_bounds__(KILN_W4A16_SHARED_WARPS * 32, 1) void
+KILN_ENTRY(gemm_w4a16_mma_shared_8, kiln_gemm_w4a16_shared_args) {
+    gemm_w4a16_mma_shared<1>(args);
+}
 KILN_ENTRY(gemm_w4a16_mma_shared_16, kiln_gemm_w4a16_shared_args) {
-    gemm_w4a16_mma_shared<false, false>(args);
-}
-KILN_ENTRY(gemm_w4a16_mma_shared_zeros_16, kiln_gemm_w4a16_shared_args) {
-    gemm_w4a16_mma_shared<true, false>(args);
-}
-KILN_ENTRY(gemm_w4a16_mma_shared_factors_16, kiln_gemm_w4a16_shared_args) {
-    gemm_w4a16_mma_shared<true, true>(args);
+    gemm_w4a16_mma_shared<2>(args);
 }
 #pragma pop_macro("KILN_ENTRY_HEAD")
 

@@ -365,7 +365,7 @@ static void test_packed_rows(kiln_stream *stream) {
 }
 
 /* Repacked weights of few rows whose groups fill vectors: fewer steps than warps, an odd number of a warp's, more
- * groups than are in shared memory at a time, a last block of half the columns. */
+ * groups or more of a than are in shared memory at a time, a last block of half the columns. */
 static void test_packed_rows_of_vectors(kiln_stream *stream) {
     static const int64_t of[][2] = {{256, 32},  {2816, 32},  {8960, 32},   {512, 64},   {3584, 64},
                                     {9216, 64}, {1024, 128}, {17408, 128}, {2048, 256}, {34816, 256}};
@@ -379,6 +379,8 @@ static void test_packed_rows_of_vectors(kiln_stream *stream) {
             s.zeros = group > 64 || (i + i / COUNT) % 2;
             s.bias = i % 3 == 0;
             s.padding = i % 4 == 1 ? 8 : 0;
+            s.norm = k == 17408 && i >= COUNT;
+            s.pre_scale = k == 34816 && i >= COUNT;
             run(stream, p, s);
         }
     }

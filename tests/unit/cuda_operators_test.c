@@ -312,9 +312,8 @@ static void test_gemm_fuses_few_rows(void **state) {
     kiln_device_close(device);
 }
 
-/* gemm_w4a16's kernels for repacked weights of few rows: 9 to 16 of groups of whole steps of k have a in shared memory,
- * in as many clusters of two blocks as find room at once, with zeros to add or factors of a's columns and without; and
- * they normalise a themselves, where there is room for a row of factors. */
+/* gemm_w4a16's kernels for repacked weights of few rows: those of groups of whole steps of k, and of many columns, have
+ * a in shared memory, in as many clusters of two blocks as find room at once; and they normalise a themselves. */
 static void test_gemm_w4a16_chooses_by_sizes(void **state) {
     (void)state;
     static const struct {
@@ -324,16 +323,16 @@ static void test_gemm_w4a16_chooses_by_sizes(void **state) {
         const char *kernel;
     } rows[] = {
         {8, 4096, 4096, 128, true, false, true, 1, 128, 16, "kiln_gemm_w4a16_mma_norm_8_bf16"},
-        {9, 4096, 4096, 128, false, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_16_bf16"},
-        {16, 28672, 8192, 128, false, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_16_bf16"},
-        {16, 28672, 8192, 128, true, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_zeros_16_bf16"},
-        {16, 4096, 14336, 0, true, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_zeros_16_bf16"},
-        {16, 4096, 14336, 64, true, false, false, 1, 128, 8, "kiln_gemm_w4a16_mma_rows_16_bf16"},
-        {16, 4096, 14592, 128, true, false, false, 1, 128, 8, "kiln_gemm_w4a16_mma_rows_16_bf16"},
-        {16, 4096, 4096, 128, true, true, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_factors_16_bf16"},
-        {16, 6144, 4096, 128, false, false, true, 1, 128, 12, "kiln_gemm_w4a16_mma_shared_factors_16_bf16"},
-        {16, 4096, 14336, 128, true, false, true, 2, 128, 14, "kiln_gemm_w4a16_mma_shared_zeros_16_bf16"},
-        {16, 4096, 4096, 128, false, true, true, 2, 128, 14, "kiln_gemm_w4a16_mma_shared_factors_16_bf16"},
+        {8, 28672, 4096, 128, true, false, true, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_8_bf16"},
+        {8, 28672, 4096, 64, true, false, true, 1, 896, 8, "kiln_gemm_w4a16_mma_norm_8_bf16"},
+        {1, 1024, 4096, 128, false, true, false, 1, 64, 14, "kiln_gemm_w4a16_mma_shared_8_bf16"},
+        {9, 4096, 4096, 128, false, false, false, 1, 128, 8, "kiln_gemm_w4a16_mma_rows_16_bf16"},
+        {16, 28672, 8192, 128, true, false, false, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_16_bf16"},
+        {16, 28672, 32768, 0, true, false, true, 1, 128, 14, "kiln_gemm_w4a16_mma_shared_16_bf16"},
+        {16, 128256, 4096, 128, true, true, false, 1, 1146, 7, "kiln_gemm_w4a16_mma_shared_16_bf16"},
+        {16, 4096, 14336, 128, true, false, false, 1, 128, 8, "kiln_gemm_w4a16_mma_rows_16_bf16"},
+        {16, 6144, 4096, 128, false, false, true, 1, 128, 12, "kiln_gemm_w4a16_mma_shared_16_bf16"},
+        {16, 6144, 4096, 128, false, true, true, 2, 128, 12, "kiln_gemm_w4a16_mma_shared_16_bf16"},
         {17, 4096, 4096, 128, true, false, false, 1, 16, 20, "kiln_gemm_w4a16_wgmma_32_bf16"},
     };
     kiln_device *device = fixture_open(ON_SM_90);
