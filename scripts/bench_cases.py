@@ -333,8 +333,10 @@ def int8_case(m, n, k, tile=None):
                 check=lambda a, b, s, t, d: relative(d, (a.float() * s) @ (b.float() * t).t()), bound=4e-3)
 
 
-def w4a16_case(m, n, k, zeros=False, tile=None, layout="sm80_v1", dtype=BF16):
+def w4a16_case(m, n, k, zeros=False, tile=None, layout="sm80_v1", dtype=BF16, factors=None):
+    """factors: "pre_scale" of the columns of a, or "norm_weight" of its rows, in the same call."""
     m, n, k, group = small(m, 8), small(n), small(k, 128), 128
+    vector = rand(k, dtype=dtype) if factors else None
 
     def sets():
         weights = torch.randint(0, 256, (n, k // 2), device=device, dtype=torch.uint8)
@@ -349,15 +351,34 @@ def w4a16_case(m, n, k, zeros=False, tile=None, layout="sm80_v1", dtype=BF16):
         return rand(m, k, dtype=dtype), packed, scales, z, torch.empty(m, n, device=device, dtype=dtype), full.view(n, k).to(dtype)
 
     layout = "canonical" if dry else layout
-    options = {"group": group, "weight_layout": layout, **({"tile": tile} if tile else {})}
+    options = {"group": group, "weight_layout": layout, **({"tile": tile} if tile else {}), **({factors: vector} if factors else {})}
 
     def call(a, w, s, z, d, full):
         kiln.ops.gemm_w4a16(a, w, s, d=d, **({"zeros": z} if z is not None else {}), **options)
 
-    return Case(f"gemm_w4a16_{NAMES[dtype]} {m}x{n}x{k}{' zeros' if zeros else ''}{f' {tile}' if tile else ''}", sets, call,
-                {"torch bf16": lambda a, w, s, z, d, full: torch.mm(a, full.t(), out=d)}, operations=2 * m * n * k,
-                moved=n * k / 2 + dtype.itemsize * (n * k / group * (1 + zeros) + m * k + m * n),
-                check=lambda a, w, s, z, d, full: relative(d, a.float() @ full.float().t()), bound=6e-3)
+    def check(a, w, s, z, d, full):
+        a = a.float()
+        if factors == "norm_weight":
+            a = F.rms_norm(a, (k,), vector.float(), 1e-6)
+        return relative(d, (a * vector.float() if factors == "pre_scale" else a) @ full.float().t())
+
+    name = f"gemm_w4a16_{NAMES[dtype]} {m}x{n}x{k}{' zeros' if zeros else ''}{f' {tile}' if tile else ''}{f' {factors}' if factors else ''}"
+    return Case(name, sets, call, {"torch bf16": lambda a, w, s, z, d, full: torch.mm(a, full.t(), out=d)}, operations=2 * m * n * k,
+                moved=n * k / 2 + dtype.itemsize * (n * k / group * (1 + zeros) + m * k + m * n), check=check, bound=6e-3)
+
+
+def sample_cases(rows, cols):
+    """Peaked rows are as models give them; of flat ones top_p keeps tens of thousands of columns."""
+    rows, cols = small(rows, 8), small(cols, 256)
+    for kind, spread in (("flat", 1.0), ("peaked", 5.0)):
+        for text, options in (("greedy", {"temperature": 0.0}), ("no filter", {"temperature": 1.0}), ("top_p", {"temperature": 1.0, "top_p": 0.9}),
+                              ("top_k", {"temperature": 1.0, "top_k": 50, "top_p": 0.9}), ("min_p", {"temperature": 1.0, "min_p": 0.05}),
+                              ("top_k 1000", {"temperature": 1.0, "top_k": 1000})):
+            yield Case(f"sample {text} {kind} {rows}x{cols}",
+                       lambda spread=spread: (rand(rows, cols, scale=spread), torch.empty(rows, device=device, dtype=torch.int32)),
+                       lambda x, y, options=options: kiln.ops.sample(x, y=y, seed=7, **options), moved=2 * rows * cols,
+                       check=(lambda x, y: (x.gather(1, y.long()[:, None])[:, 0] != x.max(-1).values).float().mean().item())
+                       if text == "greedy" else None)
 
 
 def codes_case(kind, batch, heads, kv_heads, length, dim, causal):
@@ -443,6 +464,12 @@ def cases():
             yield w4a16_case(m, n, k)
     yield w4a16_case(1, 28672, 8192, zeros=True)
     yield w4a16_case(8, 28672, 8192, zeros=True)
+    for n, k in ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (28672, 8192), (128256, 4096)):
+        for m in (9, 12, 16):
+            yield w4a16_case(m, n, k, zeros=True)
+        yield w4a16_case(16, n, k)
+        yield w4a16_case(16, n, k, zeros=True, factors="norm_weight")
+        yield w4a16_case(16, n, k, factors="pre_scale")
     for m in (32, 64, 128, 256, 1024, 4096):
         yield w4a16_case(m, 8192, 8192)
     yield w4a16_case(64, 28672, 8192)
@@ -456,6 +483,7 @@ def cases():
     yield from quantise_cases(BF16, 16384, 4096)
     yield from (c for c in row_cases(BF16, 1024, 131072) if c.name.split("_bf16")[0] in ("softmax", "argmax", "log_softmax", "sample"))
     yield from (c for c in row_cases(BF16, 64, 128256) if c.name.split("_bf16")[0] in ("softmax", "argmax", "sample"))
+    yield from sample_cases(64, 128256)
     yield from row_cases(BF16, 64, 4096)
     for dtype in (F16, F32):
         yield from row_cases(dtype, 16384, 4096)
