@@ -5,12 +5,6 @@
 
 #include "kernels/arch/sm90a_cluster.h"
 
-KILN_SM90A void kiln_sm90a_send_32(uint32_t remote, uint32_t barrier, uint32_t value) {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(remote),
-                 "r"(value), "r"(barrier)
-                 : "memory");
-}
-
 KILN_SM90A void kiln_sm90a_send_64(uint32_t remote, uint32_t barrier, uint64_t value) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote),
                  "l"(value), "r"(barrier)

@@ -381,7 +381,7 @@ KILN_INLINE bool kiln_row_peaked(const kiln_row *row) {
     const team_row *r = (const team_row *)(const void *)row;
     uint64_t own = 0, all;
 #if defined(KILN_PART_bf16)
-    if (r->team > 1) return false;
+    if (r->team > 1) return false; /* counted_sm90a.h has counted it, or cannot */
 #endif
     KILN_LOOP
     for (uint32_t group = 0; group < group_count(r); group++) {
@@ -398,9 +398,6 @@ KILN_INLINE bool kiln_row_peaked(const kiln_row *row) {
 KILN_INLINE uint32_t kiln_row_few(const kiln_row *row, const kiln_filters *filters, uint64_t all,
                                   const uint64_t *bits) {
     const team_row *r = (const team_row *)(const void *)row;
-#if defined(KILN_PART_bf16)
-    if (r->team > 1) return KILN_NOWHERE; /* counted_sm90a.h has counted it, or cannot */
-#endif
     bool only_top_p = all != 0;
     uint64_t need = only_top_p ? (uint64_t)((float)(all >> 16) * filters->top_p) + 1 : 0;
     uint32_t wanted = only_top_p ? LIKELY_GROUPS : filters->top_k, bound = 0;

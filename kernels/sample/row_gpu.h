@@ -63,8 +63,7 @@ enum {
     BINS = 1 << BINS_LOG2,
     AHEAD = 4,                             /* elements that a thread has in flight, or compares at a time */
     GROUPS = KILN_BLOCK_LOG2 > 9 ? 8 : 16, /* of a thread's vectors */
-    POWERS = 32,                           /* counted_sm90a.h: powers of two */
-    MAGNITUDES = POWERS << 7,              /* of bf16 */
+    MAGNITUDES = 32 << 7,                  /* counts: numbers of bf16 of 32 powers of two */
     RANKS = 512,
     TOLD = 1 << 16,
     RANKS_PAST = AHEAD << 3, /* that draw reads beyond them */
@@ -98,11 +97,11 @@ typedef struct exchange {
             uint64_t sums[RANKS];
         };
         uint64_t threads[KILN_BLOCK];
-        uint32_t numbers[MAGNITUDES + KILN_SUBGROUP]; /* counted_sm90a.h */
+        uint32_t numbers[MAGNITUDES]; /* counted_sm90a.h */
     };
     union {
         uint32_t counts[KILN_BLOCK];
-        uint32_t ranges[2 * POWERS]; /* counted_sm90a.h: how many elements each range has */
+        uint64_t negative[SHARES]; /* counted_sm90a.h: of negative numbers, what shares are of positive ones */
     };
     uint64_t shares[2][SHARES];
     uint64_t subgroups[KILN_SUBGROUPS];
@@ -128,7 +127,7 @@ typedef struct exchange {
 typedef struct meeting {
     union {
         uint16_t greatest[TEAM_MOST][KILN_BLOCK]; /* what each block has in its `own` */
-        uint64_t masses[TEAM_MOST][2 * POWERS];   /* counted_sm90a.h: of each block, of each range */
+        uint64_t masses[TEAM_MOST][SHARES];       /* counted_sm90a.h: of each block, from each share */
     };
     uint64_t shared[2], told, gathered; /* barriers: of the shares, of what is told, of candidates */
     uint64_t arrived[KILN_SUBGROUPS];   /* of the vectors of each subgroup's share */
@@ -622,8 +621,7 @@ KILN_INLINE void bin_vector(exchange *shared, const row_measure *m, row_bins bin
     }
 }
 
-/* Measures the share of the thread's subgroup in bins. The next vector is asked for before one is used,
- * where it comes from memory. */
+/* Measures the share of the thread's subgroup in bins. The next vector is asked for before one is used. */
 KILN_INLINE void bin_share(const team_row *r, const row_measure *m, row_bins bins) {
     const row_walk walk = walk_of(r);
     kiln_vector next = {{0}};
@@ -632,9 +630,6 @@ KILN_INLINE void bin_share(const team_row *r, const row_measure *m, row_bins bin
     for (uint32_t vector = walk.first; vector - lane() < walk.last; vector += KILN_SUBGROUP) {
         uint32_t col = vector_col(r, vector);
         kiln_vector now = next;
-#ifdef KILN_TEAM_RESIDENT
-        if (r->team > 1) now = vector_at(r, lesser(vector, walk.last - 1));
-#endif
         next = vector_at(r, lesser(vector + KILN_SUBGROUP, walk.last - 1));
         bin_vector(r->shared, m, bins, now, col, vector < walk.last);
     }
@@ -700,9 +695,6 @@ KILN_INLINE uint32_t kiln_row_key(const kiln_row *row, kiln_choice choice, kiln_
     const row_measure m = measure_of(row, choice, measure);
     exchange *shared = r->shared;
     row_bins bins = {kiln_order_key(row->max) >> KEY_LOW, BY_EXPONENT, 0.0f, 0.0f};
-#ifdef KILN_TEAM_RESIDENT /* read anew: several blocks have no register to hold it from step to step */
-    if (r->team > 1) bins.greatest = kiln_order_key(*(const volatile float *)&shared->max) >> KEY_LOW;
-#endif
     uint32_t each = BINS / (KILN_BLOCK * r->team), first = (r->rank * KILN_BLOCK + kiln_thread()) * each;
     KILN_LOOP
     for (;;) {

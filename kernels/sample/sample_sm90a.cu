@@ -1,13 +1,15 @@
 /* sample for sm_90a: sample_gpu.c, whose kernel may begin before the preceding kernel has ended, and sample_cluster for
- * a few long rows, each of which is in the shared memory of a cluster of eight blocks: resident_sm90a.h. Elements of
- * bf16 are counted by their numbers: counted_sm90a.h. Of 64 rows of up to 132,000 elements of 16 bits a multiprocessor
- * has four blocks. It copies their shares one after the other, so that the blocks whose shares come first compute while
- * it waits for those of others.
+ * a few long rows, each of which is in the shared memory of a cluster of eight blocks: resident_sm90a.h. Without
+ * top-k and min-p, elements of bf16 are counted by their numbers: counted_sm90a.h. Of 64 rows of up to 132,000 elements
+ * of 16 bits a multiprocessor has four blocks. It copies their shares one after the other, so that the blocks whose
+ * shares come first compute while it waits for those of others.
  *
- * Measured of an earlier version, which counted only where top-p alone or nothing filters, after the greatest element
- * was known (H200, driver 580.159.04, 2026-11-27; bf16, [64, 128256], normal logits; graphs, cold): 10.9 us with
- * temperature 0, 19.3 with top_k 50 and top_p 0.9, 31.2 without filters, 44.9 with top_p 0.9 alone; reading the rows
- * takes 4. Since then not measured. */
+ * Measured on an H200 (141 GB, driver 580.159.04, 2026-11-27; bf16, [64, 128256], graphs, cold), in us, of normal
+ * logits and of five times those: 10.9 and 10.1 with temperature 0, 31.2 and 37.1 without filters, 44.9 and 45.5 with
+ * top_p 0.9, 19.3 and 18.5 with top_k 50 too, 33.9 and 16.1 with min_p 0.05, 91.5 and 92.3 with top_k 1000; reading
+ * the rows takes 3.7. By samples of the program counter blocks wait for each other most of the time: without filters
+ * 3 us are the counts of eight blocks, read one after the other, and 4 the exchange of what they weigh. An H100 took
+ * 34.9 without filters and 144 with top_p, when rows were read again from L2 (2026-11-26). */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/arch/sm90a_send.h"
@@ -22,9 +24,6 @@
 #define KILN_TEAM_SHARED(pointer, rank) kiln_sm90a_shared_of(pointer, rank)
 #define KILN_TEAM_SEND(pointer, rank, barrier, value)                       \
     kiln_sm90a_send_64(kiln_sm90a_remote(kiln_sm90a_shared(pointer), rank), \
-                       kiln_sm90a_remote(kiln_sm90a_shared(barrier), rank), value)
-#define KILN_TEAM_SEND_WORD(pointer, rank, barrier, value)                  \
-    kiln_sm90a_send_32(kiln_sm90a_remote(kiln_sm90a_shared(pointer), rank), \
                        kiln_sm90a_remote(kiln_sm90a_shared(barrier), rank), value)
 #define KILN_TEAM_SEND_VECTOR(pointer, rank, barrier, from)                 \
     kiln_sm90a_send_v4(kiln_sm90a_remote(kiln_sm90a_shared(pointer), rank), \
@@ -55,6 +54,15 @@ KILN_PROGRAMMATIC(sample)
 KILN_ENTRY(sample_cluster, kiln_sample_args) {
     KILN_SHARED exchange shared;
     KILN_SHARED __align__(16) meeting met;
+    if (kiln_thread() == 0) {
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.shared[0]), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.shared[1]), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.told), 1);
+        kiln_sm90a_mbarrier_init(kiln_sm90a_shared(&met.gathered), 1);
+        kiln_sm90a_fence_mbarrier_init();
+    }
+    __syncwarp();
+    kiln_sm90a_cluster_arrive();
     sample_resident(&args, &shared, &met);
 }
 KILN_PROGRAMMATIC(sample_cluster)
