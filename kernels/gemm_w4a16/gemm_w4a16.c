@@ -212,8 +212,9 @@ static uint64_t shared_depth_of(uint64_t half, uint64_t rows, uint64_t bytes, ui
     const uint64_t elements = row_bytes / sizeof(uint16_t), padding = KILN_W4A16_SHARED_PADDING / sizeof(uint16_t);
     const uint64_t fit = elements < padding ? 0 : elements - padding, room = fit < most ? fit : most;
     if (half <= room) return half;
-    if (room < round) return 0;
-    const uint64_t longest = room / round * round, parts = (half + longest - 1) / longest;
+    const uint64_t longest = round ? room / round * round : 0;
+    if (!longest) return 0;
+    const uint64_t parts = (half + longest - 1) / longest;
     return ((half + parts - 1) / parts + round - 1) / round * round;
 }
 
