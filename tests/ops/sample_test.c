@@ -202,9 +202,9 @@ static void test_long_rows(kiln_stream *stream) {
         for (int64_t i = 0; i < ROWS * COLS; i++)
             x.values[i] = 1;
         for (int64_t row = 0; row < ROWS; row++) {
-            expected[row] =
-                row < ROWS / 2 ? (double)(row * COLS / (ROWS / 2)) : (double)(COLS - 1 - (row - ROWS / 2) * 50);
-            x.values[row * COLS + (int64_t)expected[row]] = 2;
+            const int64_t col = row < ROWS / 2 ? row * COLS / (ROWS / 2) : COLS - 1 - (row - ROWS / 2) * 50;
+            expected[row] = (double)col;
+            x.values[row * COLS + col] = 2;
         }
         matrix_set(&x, x.values);
         call c = {.rows = ROWS, .cols = COLS};
