@@ -65,7 +65,7 @@ at_their_floor() {
     while read -r target floor _; do
         grep -h " target=$target kind=ptx " embedded/*/manifest | grep -v " ptx=$floor " |
             grep -v '^file=\(gemm_f16\|gemm_w4a16_f16\|gemm_int8_[^.]*\|mha_f16\|mha_paged_f16\)[.]sm_75[.]ptx .* ptx=6[.]5 ' |
-            grep -v '^file=\(quantize_fp8_.*[.]sm_89\|sample_.*[.]sm_90a\)[.]ptx .* ptx=8[.]1 ' |
+            grep -v '^file=\(quantize_fp8_.*[.]sm_89\|\(gemm_w4a16\|sample\)_.*[.]sm_90a\)[.]ptx .* ptx=8[.]1 ' |
             grep -v '^file=\(gemm_fp8\|mha_fp8_fwd\|mha_int8_x_fp8_fwd\)_.*[.]sm_\(89\|90a\)[.]ptx .* ptx=8[.]4 ' && status=1
     done < <(scripts/targets.sh nvidia)
     return $status
