@@ -7,7 +7,8 @@
  * not aligned go element by element.
  *
  * Where columns are not adjacent a block turns a tile of 128 columns by 64 rows of 16 bits, or 32 of f32, in shared
- * memory, and a thread takes blocks of 16 elements from there. Not measured.
+ * memory, and a thread takes blocks of 16 elements from there. An H200 took 61 us for 14336 x 4096 of bf16, and 55
+ * with adjacent columns (2026-11-27).
  *
  * Floor: one read of x and one write of half a byte for each element and of a byte for each 16, at memory bandwidth:
  * 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the time that
