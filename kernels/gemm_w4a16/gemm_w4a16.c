@@ -220,7 +220,7 @@ static uint64_t shared_depth_of(uint64_t half, uint64_t rows, uint64_t bytes, ui
 
 /* Whether such a kernel is faster than the others, by how many tiles a cluster has: on an H200 it was from 14 on, for
  * more than 8 rows with factors of their columns from 3 on, and slower where 2 or 4 tiles share long rows. With one
- * tile it has twice as many blocks as the others. */
+ * tile it has twice as many blocks as the others, which was not measured, nor were 5 to 13 tiles. */
 static bool pays_shared_rows(const kiln_gemm_w4a16_params *params, uint64_t tiles) {
     const bool factors = params->norm_weight || params->pre_scale;
     return tiles == 1 || tiles >= 8 || (params->m > 8 && factors && tiles >= 3);
