@@ -3,8 +3,8 @@
  *
  * A call's time is predicted from the counts and the card of cards.def that has the target.
  *
- * KILN_SIM_DEVICES names the devices; unset, one for each image of a part. With KILN_SIM_RECORD=1 nothing is executed,
- * and what would be counted is a dash. */
+ * Arguments name the operators; without any, all. KILN_SIM_DEVICES names the devices; unset, one for each image of a
+ * part. With KILN_SIM_RECORD=1 nothing is executed, and what would be counted is a dash. */
 #include "loader/cli/call.h"
 #include "tests/sim/core/sim_client.h"
 #include <kiln/ops.h>
@@ -289,14 +289,23 @@ static bool make_row(row *out, const row *first, const kiln_operator_function *f
     return true;
 }
 
+/* Whether the operator is among those that the program's arguments name, if any. */
+static bool is_wanted(const char *op, char **names) {
+    if (!*names) return true;
+    for (; *names; names++)
+        if (!strcmp(*names, op)) return true;
+    return false;
+}
+
 /* Every kernel in the order of kernels.def, of each part, on each device. The result is the caller's to free. */
-static row *make_rows(size_t *out_count) {
+static row *make_rows(char **names, size_t *out_count) {
     const kiln_operator *const *operators;
     size_t operator_count;
     ok(kiln_all_operators(&operators, &operator_count));
     row *rows = NULL;
     *out_count = 0;
     for (size_t i = 0; i < REPORTS; i++) {
+        if (!is_wanted(reports[i].op, names)) continue;
         const kiln_operator *op = NULL;
         for (size_t o = 0; o < operator_count; o++)
             if (!strcmp(operators[o]->name, reports[i].op)) op = operators[o];
@@ -427,7 +436,7 @@ int main(int argc, char **argv) {
     places_open(KILN_BACKEND_CUDA, "libcuda.so.1", &cuda);
     places_open(KILN_BACKEND_ROCM, "libhsa-runtime64.so.1", &rocm);
     size_t count;
-    row *rows = make_rows(&count);
+    row *rows = make_rows(argv + 1, &count);
     print_head();
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && !strcmp(rows[end].kernel, rows[i].kernel);)
