@@ -46,8 +46,11 @@ static const kiln_operator_function functions[] = {
 #define PLAIN(field, field_role, tensor, names, help) \
     FIELD(field, field_role, .dtype = "", .shape = tensor, .choices = names, .text = help)
 
-#define KILN_TENSOR_OUT(name, dtype, shape, text)      TENSOR(name, KILN_FIELD_OUTPUT, dtype, shape, 0, text)
-#define KILN_TENSOR_IN(name, dtype, shape, text)       TENSOR(name, KILN_FIELD_INPUT, dtype, shape, 0, text)
+#define KILN_TENSOR_OUT(name, dtype, shape, text) TENSOR(name, KILN_FIELD_OUTPUT, dtype, shape, 0, text)
+#define KILN_TENSOR_IN(name, dtype, shape, text)  TENSOR(name, KILN_FIELD_INPUT, dtype, shape, 0, text)
+#define KILN_TENSOR_INTEGERS(name, type, dimensions, numbers, help)                                               \
+    FIELD(name, KILN_FIELD_INPUT, .dtype = type, .shape = dimensions, .choices = "", .optional = 0, .text = help, \
+          .integers = numbers)
 #define KILN_TENSOR_OPTIONAL(name, dtype, shape, text) TENSOR(name, KILN_FIELD_INPUT, dtype, shape, 1, text)
 #define KILN_TENSOR_OR(name, other, type, dimensions, help)                                                       \
     FIELD(name, KILN_FIELD_INPUT, .dtype = type, .shape = dimensions, .choices = "", .optional = 1, .text = help, \

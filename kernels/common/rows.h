@@ -16,6 +16,11 @@
  *                                            "k/group" (a field of which 0 means k); "a|b": b where an optional
  *                                            input is left out; "option:a|b": a for the option's first choice
  * KILN_TENSOR_IN(name, dtype, shape, text)
+ * KILN_TENSOR_INTEGERS(name, dtype, shape, integers, text)
+ *                                            the same, of indices or lengths; integers says which ones benches give:
+ *                                            "<rows": random ones below rows; "=rows": rows each; "/rows": ascending
+ *                                            ones below rows, in each row anew; "//rows": in all rows together. What
+ *                                            stands for rows has the form of follows, below
  * KILN_TENSOR_OPTIONAL(name, dtype, shape, text)      an input that may be NULL
  * KILN_TENSOR_OR(name, other, dtype, shape, text)     an input that may be NULL where the optional `other` is given
  * KILN_TENSOR_OUT_OPTIONAL(name, dtype, shape, text)  an output that may be NULL
@@ -24,9 +29,9 @@
  *                                            all equal, that make the tensors as large as is asked for
  * KILN_SIZE_LEADING(name, typical, tensor, text)      the same; where no tensor's shape has it, the first of the
  *                                            leading dimensions of that tensor, of which there must be several: else 1
- * KILN_SIZE_OF(name, typical, follows, text) the same; benches take it from another size: "rows", "128*rows/128" or
- *                                            "4*rows/64+4", where what is divided is rounded up; "option:a|b|c": one
- *                                            for each choice
+ * KILN_SIZE_OF(name, typical, follows, text) the same; benches take it from another size: "rows", "128*rows/128",
+ *                                            "nodes*batch" or "4*rows/64+4*batch", where what is divided is rounded
+ *                                            up; "option:a|b|c": one for each choice
  * KILN_STRIDE(name, tensor, text)            int64_t, elements between rows of the tensor
  * KILN_OPTION(name, choices, text)           int32_t; choices by name in the order of their numbers: "erf,tanh,quick"
  * KILN_INTEGER(name, text)                   int64_t
@@ -52,6 +57,9 @@
 #endif
 #ifndef KILN_TENSOR_IN
 #define KILN_TENSOR_IN(name, dtype, shape, text)
+#endif
+#ifndef KILN_TENSOR_INTEGERS
+#define KILN_TENSOR_INTEGERS(name, dtype, shape, integers, text) KILN_TENSOR_IN(name, dtype, shape, text)
 #endif
 #ifndef KILN_TENSOR_OPTIONAL
 #define KILN_TENSOR_OPTIONAL(name, dtype, shape, text)

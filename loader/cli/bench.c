@@ -30,10 +30,10 @@ const cli_command cli_bench = {
         "OP is an operator or one of its functions; default: all. Times are those of the device's events, after\n"
         "warm-up, over several calls where one is short. The spread is from the fastest tenth to the slowest, as a\n"
         "part of the median. GB/s counts each input and output once. Sizes that are not set are typical, and one\n"
-        "follows from --size. Inputs are random; optional ones of integers, which are lengths, indices or seeds, are\n"
-        "left out, and the other optional ones are named before the sizes. On a simulated device there are no times:\n"
-        "what one call does is counted. Bytes are of global memory, for each element of the output; a request is an\n"
-        "access of a warp or wave, a sector 32 bytes.\n",
+        "follows from --size. Inputs are random, indices and lengths those of a full call; optional ones of integers,\n"
+        "which are lengths, indices or seeds, are left out, and the other optional ones are named before the sizes.\n"
+        "On a simulated device there are no times: what one call does is counted. Bytes are of global memory, for\n"
+        "each element of the output; a request is an access of a warp or wave, a sector 32 bytes.\n",
     .options = options,
     .option_count = CLI_COUNT(options),
     .run = run,

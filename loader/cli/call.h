@@ -73,12 +73,17 @@ int call_resolve(operator_call *call);
  * must be that of an array: where it is set, the operator may take it for another, which the tensor would lack. */
 int call_shape(operator_call *call, call_field *tensor);
 
+/* What a text like those of a description, "rows" or "4*rows/64+4*batch", says with the sizes as they are; INT64_MAX,
+ * of which call_shape makes an error, if it is more. */
+int64_t call_number(operator_call *call, const kiln_field *field, const char *text);
+
 /* Gives the sizes that follow others their values. */
 void call_follow(operator_call *call);
 
 /* Instead of binding and resolving: gives the sizes that are not set values with which the largest tensor has about
- * size bytes, and every input random numbers, always the same; optional tensors too, unless they are left out. Those of
- * integers, which are lengths, indices and seeds, have random numbers as well, but are not given. */
+ * size bytes, and every input random numbers, always the same, or the integers that its description names; optional
+ * tensors too, unless they are left out. Those of integers, which are lengths, indices and seeds, have random numbers
+ * as well, but are not given. */
 int call_randomise(operator_call *call, uint64_t size);
 
 /* Whether a size is of optional tensors alone, none of which is given: then it is 0. */

@@ -14,11 +14,13 @@ const char *shape_text(const npy_header *array, char text[SHAPE_TEXT_SIZE]) {
 }
 
 /* One name of a shape, with its factor, "2*cols", or "gated*n", n or 2*n by an option; what is added to it, "batch+1";
- * or what it is divided by: a number, "k/2", or a field, "k/group", which says 0 for the size itself. */
+ * or what it is divided by: a number, "k/2", or a field, "k/group", which says 0 for the size itself. What a size
+ * follows may have another size for a factor, "nodes*batch", and behind one, "4*rows/64+4*batch". */
 typedef struct shape_term {
     int64_t factor, more, divisor;
     call_field *size;
-    const call_field *by; /* NULL: the divisor is a number */
+    const call_field *by;      /* NULL: the divisor is a number */
+    const call_field *more_of; /* NULL: more is a number */
 } shape_term;
 
 enum { TERMS = 8 };
@@ -59,8 +61,8 @@ static size_t parse(operator_call *call, const kiln_field *field, const char *sh
         char *name;
         shape_term term = {.factor = strtoll(at, &name, 10)};
         size_t length = strcspn(at, "*,|");
-        const call_field *option = at[length] == '*' ? find_named(call, at, length) : NULL;
-        if (option) term.factor = option->value + 1;
+        const call_field *by = at[length] == '*' ? find_named(call, at, length) : NULL;
+        if (by) term.factor = by->description->role == KILN_FIELD_OPTION ? by->value + 1 : by->value;
         if (at[length] == '*')
             at += length + 1;
         else
@@ -78,6 +80,9 @@ static size_t parse(operator_call *call, const kiln_field *field, const char *sh
         if (*at == '+') {
             term.more = strtoll(at + 1, &name, 10);
             at = name;
+            length = *at == '*' ? strcspn(at + 1, ",|") : 0;
+            if (length) term.more_of = find_named(call, at + 1, length);
+            if (term.more_of) at += 1 + length;
         }
         if (!term.size || term.factor < 1 || term.more < 0 || term.divisor < 1 || !strchr(",|", *at))
             exit(cli_error(CLI_SYSTEM, "%s: the description of %s has an unknown shape %s", call->op->name, field->name,
@@ -105,19 +110,24 @@ static bool is_plain(const shape_term *term) {
 /* The dimension that a size makes; true if it is beyond int64_t. What is divided is rounded up. */
 static bool dimension_of(const shape_term *term, int64_t *out_dimension) {
     const int64_t size = term->size->value;
-    int64_t divisor = term->by ? term->by->value : term->divisor;
+    int64_t divisor = term->by ? term->by->value : term->divisor, more;
     if (divisor < 1) divisor = size > 0 ? size : 1;
     return __builtin_mul_overflow(size / divisor + (size % divisor > 0), term->factor, out_dimension) ||
-           __builtin_add_overflow(*out_dimension, term->more, out_dimension);
+           __builtin_mul_overflow(term->more, term->more_of ? term->more_of->value : 1, &more) ||
+           __builtin_add_overflow(*out_dimension, more, out_dimension);
+}
+
+int64_t call_number(operator_call *call, const kiln_field *field, const char *text) {
+    shape_term terms[TERMS];
+    int64_t number;
+    parse(call, field, text, terms);
+    return dimension_of(&terms[0], &number) ? INT64_MAX : number;
 }
 
 void call_follow(operator_call *call) {
-    shape_term terms[TERMS];
     for (uint32_t i = 0; i < call->op->field_count; i++) {
         call_field *field = &call->fields[i];
-        if (!field->follows) continue;
-        parse(call, field->description, field->description->follows, terms);
-        if (dimension_of(&terms[0], &field->value)) field->value = INT64_MAX; /* call_shape refuses it */
+        if (field->follows) field->value = call_number(call, field->description, field->description->follows);
     }
 }
 

@@ -27,22 +27,25 @@ typedef enum kiln_field_role {
 typedef struct kiln_field {
     const char *name;
     kiln_field_role role;
-    uint32_t offset;     /* in the params struct */
-    uint32_t size;       /* of the field */
-    uint32_t optional;   /* non-zero: a tensor that may be NULL */
-    const char *dtype;   /* tensors: "part" (the function's precision), a fixed one ("i32"), or the option whose choice
-                          * is the dtype ("index_type"); else "" */
-    const char *shape;   /* tensors: names of size fields, "rows,cols", also "2*cols" and "batch+1". In
-                          * "rows,cols|rows,2*cols" the shape after the bar applies if an optional input is NULL.
-                          * Strides: the tensor's name. Sizes: "", or the tensor whose leading dimensions, if it has
-                          * several, start with this one and no other tensor has it */
-    const char *choices; /* options: "erf,tanh,quick", in the order of their values; else "" */
-    int64_t typical;     /* sizes: the value that benches use; 0: derived from the requested size of the tensors */
-    const char *text;    /* one line for help */
-    const char *instead; /* tensors: the optional tensor that is required if this one is NULL; else NULL */
-    const char *follows; /* sizes: the other size that benches take it from, "rows" or "4*cols/64", where what is
-                          * divided is rounded up; "option:a|b|c": one for each choice of that option; else NULL */
-    const void *reserved[2];
+    uint32_t offset;      /* in the params struct */
+    uint32_t size;        /* of the field */
+    uint32_t optional;    /* non-zero: a tensor that may be NULL */
+    const char *dtype;    /* tensors: "part" (the function's precision), a fixed one ("i32"), or the option whose choice
+                           * is the dtype ("index_type"); else "" */
+    const char *shape;    /* tensors: names of size fields, "rows,cols", also "2*cols" and "batch+1". In
+                           * "rows,cols|rows,2*cols" the shape after the bar applies if an optional input is NULL.
+                           * Strides: the tensor's name. Sizes: "", or the tensor whose leading dimensions, if it has
+                           * several, start with this one and no other tensor has it */
+    const char *choices;  /* options: "erf,tanh,quick", in the order of their values; else "" */
+    int64_t typical;      /* sizes: the value that benches use; 0: derived from the requested size of the tensors */
+    const char *text;     /* one line for help */
+    const char *instead;  /* tensors: the optional tensor that is required if this one is NULL; else NULL */
+    const char *follows;  /* sizes: the other size that benches take it from, "rows", "nodes*batch" or
+                           * "4*cols/64+4*rows", where what is divided is rounded up; "option:a|b|c": one for each
+                           * choice of that option; else NULL */
+    const char *integers; /* inputs of indices or lengths: what benches give, "<rows": random ones below rows; "=rows":
+                           * rows each; "/rows": ascending ones below rows in each row, "//rows": in all; else NULL */
+    const void *reserved[1];
 } kiln_field;
 
 typedef kiln_status (*kiln_operator_call)(kiln_stream *stream, const void *params, size_t params_size);

@@ -19,6 +19,9 @@ mha='mha_f32 --set tokens=8 --set kv_tokens=8'
 kiln bench --size 1 --device cpu $mha --without mask | awk '/^mha/ { print $1, $2, $3, $4, $5, $6, $7 }'
 # shellcheck disable=SC2086 # words
 kiln bench --size 1 --device cpu $mha | awk '/^mha/ { print $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12 }'
+# Sizes that follow two others, and those that follow a following one.
+kiln bench --size 1 --device cpu --set batch=4 mha_quantize_nvfp4_f32 | awk '/^mha/ { print $1, $2, $3, $4, $9 }'
+kiln bench --size 1 --device cpu --set batch=4 --set kv_tokens=8 mha_f32 | awk '/^mha/ { print $1, $3, $4, $5, $11, $12 }'
 kiln bench --size 1 --device cpu --without a gemm_f32
 echo "exit $?"
 kiln bench --size 1 --device cpu --set cols=9223372036854775807 softmax_f32

@@ -14,7 +14,7 @@ class _Field(ctypes.Structure):
                 ("size", ctypes.c_uint32), ("optional", ctypes.c_uint32), ("dtype", ctypes.c_char_p),
                 ("shape", ctypes.c_char_p), ("choices", ctypes.c_char_p), ("typical", ctypes.c_int64),
                 ("text", ctypes.c_char_p), ("instead", ctypes.c_char_p), ("follows", ctypes.c_char_p),
-                ("reserved", ctypes.c_void_p * 2)]
+                ("integers", ctypes.c_char_p), ("reserved", ctypes.c_void_p)]
 
 
 class _Function(ctypes.Structure):
