@@ -1,5 +1,5 @@
 /* Attention for few rows with many keys by the matrix units of AMD chips, f16 and bf16: the decode of mha and
- * mha_paged, for heads of up to 128 elements, beside the tiles of attention_gfx.h, which serve caches of E4M3 too.
+ * mha_paged, beside the tiles of attention_gfx.h, which serve caches of E4M3 too.
  *
  * A block has up to 16 rows: the queries of the heads that share keys, so that these are read once. Its 4 waves take
  * tiles of 16 keys in turn, or 32 where a wave has 64 lanes, and each reads its own from memory into registers, where
@@ -9,14 +9,21 @@
  * each of which has every eighth element: a wave reads whole heads at once. The loads of the wave's next tile are on
  * their way meanwhile, and their blocks of the cache are looked up another tile ahead, by a lane for each key.
  *
+ * Of heads of more than 128 elements two waves have the same keys, and each a part of 128 elements, whose registers are
+ * those of shorter heads. They exchange what they have of the scores in shared memory, 8 numbers a lane, by one barrier
+ * a tile, at which loads stay on their way; both then know the weights, and each adds its elements of the values.
+ *
  * A row's maximum is agreed among its lanes only where one of them sees a greater one. At the end waves add up their
  * results in shared memory, four elements of each eight at a time, so that two blocks and more fit a compute unit. A
  * sequence's keys are shared among blocks by its own length; a second launch joins their results (Dao et al.,
  * Flash-Decoding, 2023).
  *
  * Floor: one read of k and v. Not measured: in the counters' model the instructions take half of the memory's time or
- * less. Heads of 256 elements left too few registers for waves of 32; with a cache of E4M3 the conversion took longer
- * than the memory, and as many bytes again of each image.
+ * less. Heads of 256 elements by one wave left too few registers for waves of 32; with a cache of E4M3 the conversion
+ * took longer than the memory, and as many bytes again of each image. Simulated, 4 rows and 16384 keys of 256 elements
+ * in bf16, by decode and by the tiles, which had such rows before: thousands of instructions of a wave 626 and 1082 on
+ * gfx90a, 590 and 1055 on gfx942, 1787 and 1640 on gfx1100, 1174 and 1522 on gfx1201, with 8 to 12 waves at work on a
+ * compute unit instead of one; no conflicts by either.
  * Includers define what attention_gfx.h asks for, and `few`, the matrix unit for 16 rows:
  *   ELEMENTS           of a product of 16 x 16 that a lane's sums are
  *   key_of(n, slot)    the key of a wave's tile that is this row of the n-th product with k
@@ -136,40 +143,68 @@ KILN_INLINE void add_values(const tile_values &tile, const unit::fragment &weigh
 
 /* ---- decode ---- */
 
-KILN_INLINE void decode(const kiln_attention_args &args) {
+/* Adds up what the waves of the parts have of their keys' scores. Turns alternate, so that none writes where another
+ * still reads. */
+template <uint32_t PARTS> KILN_INLINE void add_parts(quad *shared, uint32_t turn, float *scores) {
+    static_assert(PARTS == 2, "two waves have the same keys");
+    quad *all = shared + turn * DECODE_SUMS, *own = all + wave_number() * (RUN / 4) * unit::WAVE + lane_of_wave();
+    const quad *other = all + (wave_number() ^ 1) * (RUN / 4) * unit::WAVE + lane_of_wave();
+    KILN_UNROLL
+    for (uint32_t i = 0; i < RUN; i += 4)
+        own[i / 4 * unit::WAVE] = {{scores[i], scores[i + 1], scores[i + 2], scores[i + 3]}};
+    kiln_gfx_shared_barrier();
+    KILN_UNROLL
+    for (uint32_t i = 0; i < RUN; i += 4) {
+        quad added = other[i / 4 * unit::WAVE];
+        KILN_UNROLL
+        for (uint32_t j = 0; j < 4; j++)
+            scores[i + j] += added.values[j];
+    }
+}
+
+/* Of heads of up to PARTS * DECODE_DIM elements. With more parts than one, waves that have no keys in the last round of
+ * the block's take part, with weights of zero. */
+template <uint32_t PARTS> KILN_INLINE void decode(const kiln_attention_args &args) {
+    enum : uint32_t { KEYS = DECODE_WAVES / PARTS * DECODE_KEYS }; /* of a round of all waves */
     KILN_DYNAMIC_SHARED(kiln_vector, memory);
     const decode_work d = decode_work_of(args);
     if (!d.rows) return; /* the whole block */
-    uint32_t key = d.work.key + wave_number() * DECODE_KEYS;
-    uint32_t block = look_up(args, d, key), next_block = look_up(args, d, key + DECODE_STRIDE);
+    uint32_t part = part_of_wave<PARTS>(), turn = 0, own = wave_number() / PARTS * DECODE_KEYS;
+    uint32_t key = d.work.key + own, end = d.work.key_end + (PARTS > 1 ? own : 0);
+    uint32_t block = look_up(args, d, key), next_block = look_up(args, d, key + KEYS);
+    kiln_vector *queries = memory + part / DECODE_DIM * DECODE_PART;
     tile_keys keys;
     tile_values values;
-    if (args.head_dim < DECODE_DIM) keys = {};
-    tile_keys::load(args, d, block, key, &keys);
-    tile_values::load(args, d, block, key, &values);
-    put_queries(args, d, memory);
-    kiln_barrier();
+    if (PARTS > 1 || args.head_dim < DECODE_DIM) keys = {};
+    tile_keys::load(args, d, part, block, key, &keys);
+    tile_values::load(args, d, part, block, key, &values);
+    put_queries<PARTS>(args, d, memory);
+    kiln_gfx_shared_barrier();
     decode_row r = start_decode_row(args, d);
     score_scale scale = score_scale_of(args, d.work.kv_head);
     KILN_LOOP
-    for (; key < d.work.key_end; key += DECODE_STRIDE) {
-        uint32_t next = key + DECODE_STRIDE;
+    for (; key < end; key += KEYS) {
+        uint32_t next = key + KEYS;
         few::sums products[DECODE_PRODUCTS] = {};
-        multiply_keys(memory, keys, products);
+        multiply_keys(queries, keys, products);
         block = next_block;
-        next_block = look_up(args, d, next + DECODE_STRIDE);
-        tile_keys::load(args, d, block, next, &keys);
+        next_block = look_up(args, d, next + KEYS);
+        tile_keys::load(args, d, part, block, next, &keys);
         float scores[RUN];
         KILN_UNROLL
         for (uint32_t i = 0; i < RUN; i++)
             scores[i] = products[i / few::ELEMENTS][i % few::ELEMENTS];
+        if constexpr (PARTS > 1) {
+            add_parts<PARTS>((quad *)(memory + PARTS * DECODE_PART), turn, scores);
+            turn ^= 1;
+        }
         bool whole = !unit::any(key < r.window.begin || key + DECODE_KEYS > r.window.end);
         kiln_vector weights = weigh_run(args, d, scale, key + group_of_lane() * RUN, whole, &r, scores);
         tile_values::end(d, key, &values);
         add_values(values, unit::weights_of(weights), &r);
-        tile_values::load(args, d, block, next, &values);
+        tile_values::load(args, d, part, block, next, &values);
     }
-    write_rows(KILN_LATE_ARGS(kiln_attention_args, args), d, &r, (decode_shared *)memory);
+    write_rows<PARTS>(KILN_LATE_ARGS(kiln_attention_args, args), d, &r, (decode_shared *)memory);
 }
 
 /* Head of an entry of decode. */

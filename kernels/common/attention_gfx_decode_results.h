@@ -33,20 +33,21 @@ struct decode_shared {
     quad results[DECODE_WAVES][DECODE_ROWS][DECODE_ROWS];
 };
 
-/* A row's maximum and sum, of all waves, and four elements of its result. */
+/* A row's maximum and sum, of all waves that have a part of its result, and four elements of that. */
 struct joined {
     float max, sum;
     quad result;
 };
 
-KILN_INLINE joined join_waves(const decode_shared &shared, uint32_t row, uint32_t vector) {
+template <uint32_t PARTS>
+KILN_INLINE joined join_waves(const decode_shared &shared, uint32_t part, uint32_t row, uint32_t vector) {
     joined all = {-KILN_INFINITY, 0.0f, {}};
     KILN_UNROLL
-    for (uint32_t w = 0; w < DECODE_WAVES; w++)
+    for (uint32_t w = part; w < part + DECODE_WAVES; w += PARTS)
         all.max = __builtin_fmaxf(all.max, shared.maxima[w][row]);
     float origin = all.max == -KILN_INFINITY ? 0.0f : all.max;
     KILN_UNROLL
-    for (uint32_t w = 0; w < DECODE_WAVES; w++) {
+    for (uint32_t w = part; w < part + DECODE_WAVES; w += PARTS) {
         float keep = kiln_fast_exp2(shared.maxima[w][row] - origin);
         quad share = shared.results[w][row][vector ^ row % 8];
         all.sum = KILN_FMA(shared.sums[w][row], keep, all.sum);
@@ -91,11 +92,12 @@ KILN_INLINE void write_quad(const kiln_attention_args *args, const decode_work &
 }
 
 /* Adds up the waves' results, and writes them. Those of the next four products then take the place of the first. */
+template <uint32_t PARTS>
 KILN_INLINE void write_rows(const kiln_attention_args *args, const decode_work &d, decode_row *r,
                             decode_shared *shared) {
     uint32_t wave = wave_number(), vector = kiln_thread() % DECODE_ROWS;
     float sum = across_groups(r->sum, [](float a, float b) { return a + b; });
-    kiln_barrier(); /* the queries have been read */
+    kiln_gfx_shared_barrier(); /* the queries have been read */
     shared->maxima[wave][row_of_lane()] = r->max;
     shared->sums[wave][row_of_lane()] = sum;
     KILN_LOOP
@@ -107,12 +109,14 @@ KILN_INLINE void write_rows(const kiln_attention_args *args, const decode_work &
         KILN_UNROLL
         for (uint32_t n = 4; n < KILN_VECTOR; n++)
             r->result[n - 4] = r->result[n];
-        kiln_barrier();
-        uint32_t first = vector * KILN_VECTOR + first_product;
+        kiln_gfx_shared_barrier();
         KILN_LOOP
-        for (uint32_t row = kiln_thread() / DECODE_ROWS; row < d.rows; row += DECODE_THREADS / DECODE_ROWS)
-            if (first < args->head_dim) write_quad(args, d, row, first, join_waves(*shared, row, vector));
-        kiln_barrier();
+        for (uint32_t i = kiln_thread() / DECODE_ROWS; i < d.rows * PARTS; i += DECODE_THREADS / DECODE_ROWS) {
+            uint32_t row = i / PARTS, part = i % PARTS;
+            uint32_t first = part * DECODE_DIM + vector * KILN_VECTOR + first_product;
+            if (first < args->head_dim) write_quad(args, d, row, first, join_waves<PARTS>(*shared, part, row, vector));
+        }
+        kiln_gfx_shared_barrier();
     }
 }
 

@@ -3,6 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_GFX_DECODE_TILES_H
 #define KILN_KERNELS_COMMON_ATTENTION_GFX_DECODE_TILES_H
 
+#include "kernels/arch/gfx_barrier.h"
 #include "kernels/common/attention_decode.h"
 #include "kernels/common/attention_gfx.h"
 
@@ -12,9 +13,10 @@ enum : uint32_t {
     DECODE_ROWS = KILN_ATTENTION_DECODE_ROWS,
     LANE_GROUPS = unit::WAVE / DECODE_ROWS, /* of lanes that have different rows */
     DECODE_KEYS = LANE_GROUPS * RUN,        /* of a wave's tile: a run for each group */
-    DECODE_STRIDE = DECODE_WAVES * DECODE_KEYS,
     DECODE_PRODUCTS = RUN / few::ELEMENTS,
-    DECODE_DIM = DECODE_ROWS * KILN_VECTOR /* the most elements of a head, of which a lane has as many as of a run */
+    DECODE_DIM = DECODE_ROWS * KILN_VECTOR,  /* the most elements of a head that a wave has */
+    DECODE_PART = DECODE_ROWS * DECODE_ROWS, /* vectors of the queries' so many elements */
+    DECODE_SUMS = DECODE_THREADS * RUN / 4   /* quads of a lane's scores, of a block */
 };
 
 KILN_INLINE uint32_t lane_of_wave(void) {
@@ -27,6 +29,12 @@ KILN_INLINE uint32_t group_of_lane(void) {
     return lane_of_wave() / DECODE_ROWS;
 }
 
+/* Where heads have more elements than a wave has, PARTS waves have the same keys, and DECODE_DIM elements each, from
+ * this one on. */
+template <uint32_t PARTS> KILN_INLINE uint32_t part_of_wave(void) {
+    return wave_number() % PARTS * DECODE_DIM;
+}
+
 /* What lanes of the same row have, together. */
 template <class join_type> KILN_INLINE float across_groups(float value, join_type join) {
     KILN_UNROLL
@@ -37,7 +45,7 @@ template <class join_type> KILN_INLINE float across_groups(float value, join_typ
 
 /* ---- Queries ---- */
 
-/* Where a vector of a row is in shared memory: those of 8 rows meet no bank twice. */
+/* Where a vector of a row is in its part of shared memory: those of 8 rows meet no bank twice. */
 KILN_INLINE uint32_t place_of_query(uint32_t row, uint32_t vector) {
     return row * DECODE_ROWS + (vector ^ row % 8);
 }
@@ -52,22 +60,25 @@ KILN_INLINE row_place row_place_of(const kiln_attention_args &args, const decode
     return {d.s.q_first + query, d.work.kv_head * args.group + (number - query * args.group), query};
 }
 
-/* Puts the queries into shared memory, zeros for rows that do not exist and behind a head's last element. */
+/* Puts the queries into shared memory, one part behind the other, zeros for rows that do not exist and behind a head's
+ * last element. */
+template <uint32_t PARTS>
 KILN_INLINE void put_queries(const kiln_attention_args &args, const decode_work &d, kiln_vector *queries) {
     KILN_LOOP
-    for (uint32_t i = 0; i < DECODE_ROWS * DECODE_ROWS; i += DECODE_THREADS) {
-        uint32_t row = (i + kiln_thread()) / DECODE_ROWS, vector = kiln_thread() % DECODE_ROWS;
+    for (uint32_t i = 0; i < PARTS * DECODE_PART; i += DECODE_THREADS) {
+        uint32_t part = i / DECODE_PART, row = (i + kiln_thread()) / DECODE_ROWS % DECODE_ROWS;
+        uint32_t vector = kiln_thread() % DECODE_ROWS, first = part * DECODE_DIM + vector * KILN_VECTOR;
         kiln_vector loaded = {};
-        if (row < d.rows && vector * KILN_VECTOR < args.head_dim) {
+        if (row < d.rows && first < args.head_dim) {
             row_place at = row_place_of(args, d, row);
             const kiln_element *q = (const kiln_element *)args.q + at.token * (uint64_t)args.q_stride;
-            loaded = kiln_vector_load(q + at.head * args.head_dim + vector * KILN_VECTOR);
+            loaded = kiln_vector_load(q + at.head * args.head_dim + first);
         }
-        queries[place_of_query(row, vector)] = loaded;
+        queries[part * DECODE_PART + place_of_query(row, vector)] = loaded;
     }
 }
 
-/* The queries as a lane has them. */
+/* The queries of a part as a lane has them. */
 KILN_INLINE unit::fragment query_fragment(const kiln_vector *queries, uint32_t row, uint32_t step) {
     kiln_vector vectors[unit::VECTORS];
     KILN_UNROLL
@@ -118,10 +129,10 @@ struct tile_keys {
     enum : uint32_t { STEPS = DECODE_ROWS / LANE_GROUPS, VECTORS = DECODE_PRODUCTS * STEPS };
     kiln_vector vectors[VECTORS];
 
-    KILN_INLINE void load(const kiln_attention_args &args, const decode_work &d, uint32_t block, uint32_t key,
-                          tile_keys *tile) {
+    KILN_INLINE void load(const kiln_attention_args &args, const decode_work &d, uint32_t part, uint32_t block,
+                          uint32_t key, tile_keys *tile) {
         if (key >= d.work.key_end) return;
-        uint32_t own = group_of_lane() * KILN_VECTOR; /* of the elements */
+        uint32_t own = part + group_of_lane() * KILN_VECTOR; /* of the elements */
         tile_places places = tile_places::of(args, d, args.k_stride, block, key);
         uint64_t from[DECODE_PRODUCTS];
         KILN_UNROLL
@@ -143,10 +154,10 @@ struct tile_keys {
 struct tile_values {
     kiln_vector vectors[RUN];
 
-    KILN_INLINE void load(const kiln_attention_args &args, const decode_work &d, uint32_t block, uint32_t key,
-                          tile_values *tile) {
+    KILN_INLINE void load(const kiln_attention_args &args, const decode_work &d, uint32_t part, uint32_t block,
+                          uint32_t key, tile_values *tile) {
         if (key >= d.work.key_end) return;
-        uint32_t own = row_of_lane() * KILN_VECTOR;
+        uint32_t own = part + row_of_lane() * KILN_VECTOR;
         tile_places places = tile_places::of(args, d, args.v_stride, block, key);
         uint64_t from[RUN];
         KILN_UNROLL

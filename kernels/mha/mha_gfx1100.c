@@ -11,7 +11,9 @@ KILN_SHAPE(mha_prefill_96, 128, 96, 64, 32768, 100)
 KILN_SHAPE(mha_prefill_128, 128, 128, 64, 32768, 100)
 KILN_SHAPE(mha_prefill_256, 64, 256, 32, 65536, 100)
 KILN_SHAPE(mha_decode_128, 16, 128, 64, 16896, 100)
+KILN_SHAPE(mha_decode_256, 16, 256, 32, 16896, 100)
 KILN_STAGES(mha_decode_128, 1)
+KILN_STAGES(mha_decode_256, 1)
 
 KILN_ENTRY(mha_prefill_64, kiln_attention_args) {
     prefill<64>(args);
@@ -30,5 +32,9 @@ ENTRY_OF_THREADS(mha_prefill_256, WIDE_THREADS) {
 }
 
 DECODE_ENTRY(mha_decode_128) {
-    decode(args);
+    decode<1>(args);
+}
+
+DECODE_ENTRY(mha_decode_256) {
+    decode<2>(args);
 }

@@ -10,7 +10,9 @@ KILN_SHAPE(mha_paged_prefill_96, 128, 96, 64, 32768, 100)
 KILN_SHAPE(mha_paged_prefill_128, 128, 128, 64, 32768, 100)
 KILN_SHAPE(mha_paged_prefill_256, 128, 256, 64, 65536, 100)
 KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 16896, 100)
+KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 24576, 100)
 KILN_STAGES(mha_paged_decode_128, 1)
+KILN_STAGES(mha_paged_decode_256, 1)
 
 __attribute__((amdgpu_waves_per_eu(2))) KILN_ENTRY(mha_paged_prefill_64, kiln_attention_args) {
     prefill<64>(args);
@@ -29,5 +31,9 @@ __attribute__((amdgpu_waves_per_eu(1, 1))) KILN_ENTRY(mha_paged_prefill_256, kil
 }
 
 __attribute__((amdgpu_waves_per_eu(2))) DECODE_ENTRY(mha_paged_decode_128) {
-    decode(args);
+    decode<1>(args);
+}
+
+__attribute__((amdgpu_waves_per_eu(2))) DECODE_ENTRY(mha_paged_decode_256) {
+    decode<2>(args);
 }
