@@ -263,43 +263,45 @@ static plan shared_rows_plan_of(const kiln_gemm_w4a16_params *params, const kiln
                   .normed = params->norm_weight && !fused};
 }
 
-/* The kernels of tiles for weights in sm80_v1: an image has those of wgmma or those of mma.sync. */
-static const struct {
+/* The kernels of tiles by matrix units. */
+typedef struct tile_kernel {
     unsigned kernel;
     int32_t tile;
-} packed_tiles[] = {
+} tile_kernel;
+
+/* For weights in sm80_v1: an image has those of wgmma or those of mma.sync. */
+static const tile_kernel packed_tiles[] = {
     {KERNEL_gemm_w4a16_mma_64, KILN_W4A16_TILE_64},     {KERNEL_gemm_w4a16_mma_128, KILN_W4A16_TILE_128},
     {KERNEL_gemm_w4a16_wgmma_32, KILN_W4A16_TILE_AUTO}, {KERNEL_gemm_w4a16_wgmma_64, KILN_W4A16_TILE_64},
     {KERNEL_gemm_w4a16_wgmma_128, KILN_W4A16_TILE_128}, {KERNEL_gemm_w4a16_wgmma_128_256, KILN_W4A16_TILE_128},
     {KERNEL_gemm_w4a16_wgmma_256, KILN_W4A16_TILE_256}};
-enum { PACKED_TILES = sizeof packed_tiles / sizeof *packed_tiles };
+
+/* For canonical weights. */
+static const tile_kernel canonical_tiles[] = {{KERNEL_gemm_w4a16_mma_small, KILN_W4A16_TILE_64},
+                                              {KERNEL_gemm_w4a16_mma_large, KILN_W4A16_TILE_128}};
+enum {
+    PACKED_TILES = sizeof packed_tiles / sizeof *packed_tiles,
+    CANONICAL_TILES = sizeof canonical_tiles / sizeof *canonical_tiles
+};
 
 /* Whether the image has a kernel of the tile that the call asks for. */
-static bool has_tile(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
-    for (unsigned i = 0; i < PACKED_TILES; i++)
-        if (params->tile && packed_tiles[i].tile == params->tile &&
-            !module->kernels[packed_tiles[i].kernel].info.absent)
-            return true;
+static bool has_tile(const kiln_gemm_w4a16_params *params, const kiln_module *module, const tile_kernel *tiles,
+                     unsigned count) {
+    for (unsigned i = 0; i < count; i++)
+        if (params->tile && tiles[i].tile == params->tile && !module->kernels[tiles[i].kernel].info.absent) return true;
     return false;
 }
 
-/* The plan for weights in sm80_v1. */
-static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
+/* The plan by that of the kernels which takes the least time; a cost of 0 where the image has none. */
+static plan tiles_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, const tile_kernel *tiles,
+                          unsigned count, bool may_split) {
     const uint32_t multiprocessors = (uint32_t)module->device->info.multiprocessors;
+    const bool asked = has_tile(params, module, tiles, count);
     plan best = {.cost = 0};
-    for (unsigned i = KERNEL_gemm_w4a16_mma_shared_8; i <= KERNEL_gemm_w4a16_mma_shared_16; i++) {
-        const plan shared = shared_rows_plan_of(params, module, i);
-        if (params->tile == KILN_W4A16_TILE_AUTO && shared.threads) return shared;
-    }
-    for (unsigned i = KERNEL_gemm_w4a16_mma_rows_8; i <= KERNEL_gemm_w4a16_mma_rows_16; i++) {
-        const int64_t rows = module->kernels[i].info.tile[0];
-        if (params->tile == KILN_W4A16_TILE_AUTO && params->m <= rows) return few_rows_plan_of(params, module, i);
-    }
-    const bool asked = has_tile(params, module);
-    for (unsigned i = 0; i < PACKED_TILES; i++) {
-        const unsigned kernel = packed_tiles[i].kernel;
+    for (unsigned i = 0; i < count; i++) {
+        const unsigned kernel = tiles[i].kernel;
         const kiln_kernel_info *info = &module->kernels[kernel].info;
-        if (info->absent || (asked && params->tile != packed_tiles[i].tile)) continue;
+        if (info->absent || (asked && params->tile != tiles[i].tile)) continue;
         plan way = {.kernel = kernel,
                     .rows = info->tile[0],
                     .cols = info->tile[1],
@@ -319,8 +321,21 @@ static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_modu
     return best;
 }
 
-/* The plan for canonical weights. */
-static plan canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
+/* The plan for weights in sm80_v1. */
+static plan packed_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
+    for (unsigned i = KERNEL_gemm_w4a16_mma_shared_8; i <= KERNEL_gemm_w4a16_mma_shared_16; i++) {
+        const plan shared = shared_rows_plan_of(params, module, i);
+        if (params->tile == KILN_W4A16_TILE_AUTO && shared.threads) return shared;
+    }
+    for (unsigned i = KERNEL_gemm_w4a16_mma_rows_8; i <= KERNEL_gemm_w4a16_mma_rows_16; i++) {
+        const int64_t rows = module->kernels[i].info.tile[0];
+        if (params->tile == KILN_W4A16_TILE_AUTO && params->m <= rows) return few_rows_plan_of(params, module, i);
+    }
+    return tiles_plan_of(params, module, packed_tiles, PACKED_TILES, may_split);
+}
+
+/* The plan for canonical weights by kernels that every image has. */
+static plan portable_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
     const bool few = params->m <= KILN_W4A16_ROWS, fused = params->norm_weight || params->gated;
     plan way = {.kernel = KERNEL_gemm_w4a16_tiles,
                 .rows = KILN_W4A16_TILE,
@@ -341,9 +356,24 @@ static plan canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_m
     return way;
 }
 
-static plan plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool may_split) {
+/* The plan for canonical weights. `wide`: rows of a and of weights, and pre_scale, are 16-byte aligned. */
+static plan canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool wide,
+                              bool may_split) {
+    const bool many = params->m > KILN_W4A16_ROWS && params->k && params->tile != KILN_W4A16_TILE_PORTABLE;
+    if (many && wide) {
+        const plan way = tiles_plan_of(params, module, canonical_tiles, CANONICAL_TILES, may_split);
+        if (way.cost != 0) return way;
+    }
+    for (unsigned i = 0; many && !wide && i < CANONICAL_TILES; i++) {
+        const kiln_kernel *kernel = &module->kernels[canonical_tiles[i].kernel];
+        if (!kernel->info.absent) kiln__plan_leave(kernel, "rows are not 16-byte aligned or k is not a multiple of 32");
+    }
+    return portable_plan_of(params, module, may_split);
+}
+
+static plan plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool wide, bool may_split) {
     const bool packed = params->weight_layout == KILN_W4A16_SM80_V1 && params->k;
-    plan way = packed ? packed_plan_of(params, module, may_split) : canonical_plan_of(params, module, may_split);
+    plan way = packed ? packed_plan_of(params, module, may_split) : canonical_plan_of(params, module, wide, may_split);
     const bool activated = params->activation && way.kernel == KERNEL_gemm_w4a16_tiles;
     way.required = way.normed || (params->gated && way.rows) || activated;
     way.joined = way.splits > 1 || (params->gated && way.rows) || activated;
@@ -533,7 +563,7 @@ static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params 
         KILN__TRY(check_packed(name, params, module, args.a_stride, size_log2));
     size_t needed = 0;
     const bool has_workspace = params->workspace || params->workspace_size;
-    plan way = plan_of(params, module, has_workspace);
+    plan way = plan_of(params, module, args.wide, has_workspace);
     KILN__TRY(workspace_size(name, params, &way, size_log2, &needed));
     if (needed) {
         KILN__REQUIRE(params->workspace_size >= needed, "%s: workspace_size is %zu: must be at least %zu%s", name,
@@ -560,8 +590,14 @@ static kiln_status gemm_w4a16_workspace_size(kiln_stream *stream, const kiln_gem
     KILN__REQUIRE(params->weight_layout == KILN_W4A16_CANONICAL || takes_packed(module),
                   "%s: weight_layout is sm80_v1 (1), which this device's image does not take: must be canonical (0)",
                   name);
-    plan way = plan_of(params, module, true);
-    return workspace_size(name, params, &way, kiln__part_size_log2(part), out_size);
+    /* The call may have tensors at any place: enough for each way to do it. */
+    const bool may_be_wide = params->k % KILN_W4A16_CHUNK == 0;
+    const plan any = plan_of(params, module, false, true), wide = plan_of(params, module, may_be_wide, true);
+    size_t size = 0, wide_size = 0;
+    KILN__TRY(workspace_size(name, params, &any, kiln__part_size_log2(part), &size));
+    KILN__TRY(workspace_size(name, params, &wide, kiln__part_size_log2(part), &wide_size));
+    *out_size = size > wide_size ? size : wide_size;
+    return KILN_OK;
 }
 
 kiln_status kiln_w4a16_layout_of(kiln_stream *stream, kiln_w4a16_layout *out_layout) {

@@ -4,6 +4,7 @@
 #include "tests/ops/harness.h"
 #include <kiln/w4a16.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ typedef struct shape {
     bool c, in_place, norm, gated; /* in_place: c is d */
     double eps;
     kiln_gemm_activation activation;
+    bool units; /* tiles of canonical weights are for matrix units */
 } shape;
 
 /* The tensors of a product; those that the shape does not want are there and are not passed. */
@@ -24,6 +26,23 @@ typedef struct product {
     matrix d, a, weights, packed, scales, zeros, bias, pre_scale, c, norm_weight;
     int64_t groups, rows; /* of weights */
 } product;
+
+static bool has_kernel(const kiln_stream *stream, precision p, const char *kernel) {
+    extern const kiln_bundle kiln__bundle_gemm_w4a16;
+    kiln_kernel_info info;
+    char name[64];
+    snprintf(name, sizeof name, "kiln_%s_%s", kernel, precision_name(p));
+    return harness_find_kernel(stream, &kiln__bundle_gemm_w4a16, p, name, &info);
+}
+
+static bool takes_packed(const kiln_stream *stream, precision p) {
+    return has_kernel(stream, p, "gemm_w4a16_mma_rows_8");
+}
+
+/* Whether tiles of canonical weights are for matrix units. */
+static bool has_units(const kiln_stream *stream, precision p) {
+    return has_kernel(stream, p, "gemm_w4a16_mma_small");
+}
 
 static double any_number(void) {
     return random_number(-1, 1);
@@ -137,12 +156,13 @@ static void factors_of(const product *t, shape s, double *a) {
 }
 
 /* What rounds factors, in units of the last place: repacked weights of more than 16 rows are rounded to the precision,
- * and so is what pre_scale makes of their a, and what normalising does, but of few rows of canonical weights without
- * pre_scale. */
+ * and so is what pre_scale makes of their a, both also by matrix units for canonical weights, and what normalising
+ * does, but of few rows of canonical weights without pre_scale. */
 static double rounding_of(shape s, precision p) {
     const double unit = p == F32 ? 0x1p-24 : p == F16 ? 0x1p-11 : 0x1p-8;
-    int count = s.layout && (s.m > 16 || s.tile);
-    count += s.layout && s.pre_scale;
+    const bool units = s.units && !s.layout && s.m > 8 && s.tile != KILN_W4A16_TILE_PORTABLE;
+    int count = units || (s.layout && (s.m > 16 || s.tile));
+    count += (units || s.layout) && s.pre_scale;
     count += s.norm && (s.layout || s.m > 8 || s.pre_scale);
     return 1.1 * unit * count;
 }
@@ -182,6 +202,7 @@ static void reference(const product *t, shape s, precision p, double *expected, 
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {
+    s.units = has_units(stream, p);
     harness_describe(
         "gemm_w4a16_%s %lld x %lld x %lld, groups of %lld%s, padding %lld, at %lld%s%s%s%s%s%s%s%s, tile %d, "
         "scale %g, activation %d",
@@ -325,11 +346,6 @@ static void test_exact(kiln_stream *stream) {
         }
 }
 
-static bool takes_packed(const kiln_stream *stream, precision p) {
-    extern const kiln_bundle kiln__bundle_gemm_w4a16;
-    return harness_has_tuned(stream, &kiln__bundle_gemm_w4a16, p);
-}
-
 /* Repacked weights of few rows: steps of k that are not whole and more than a warp's, a last block of half the columns,
  * groups within a chunk's step and over several, each with zeros and without; and whole steps with pre_scale too. */
 static void test_packed_rows(kiln_stream *stream) {
@@ -431,6 +447,29 @@ static void test_packed_tiles(kiln_stream *stream) {
         run(stream, p, s);
         s.m = 20, s.n = 272, s.k = 1152, s.group = 128, s.zeros = true;
         run(stream, p, s);
+    }
+}
+
+/* Canonical weights in tiles of matrix units: several in each direction and parts of some, one stage of k and more,
+ * groups of one stage and of several, blocks that share k and begin within a group, and what the portable kernel does
+ * of the same sizes. */
+static void test_unit_tiles(kiln_stream *stream) {
+    for (precision p = F16; p < precision_end(); p++) {
+        if (!has_units(stream, p)) continue;
+        for (int tile = KILN_W4A16_TILE_AUTO; tile <= KILN_W4A16_TILE_128; tile++) {
+            shape s = {.m = 9, .n = 17, .k = 32, .tile = (kiln_w4a16_tile)tile};
+            run(stream, p, s);
+            if (tile == KILN_W4A16_TILE_PORTABLE) continue;
+            s.m = tile == KILN_W4A16_TILE_128 ? 257 : 66, s.n = 130, s.k = 96, s.group = 32, s.zeros = s.bias = true;
+            s.padding = 8;
+            run(stream, p, s);
+            s.m = 20, s.n = 40, s.k = 192, s.group = 64, s.groups_first = s.pre_scale = s.c = true, s.padding = 0;
+            run(stream, p, s);
+            s = (shape){.m = 33, .n = 64, .k = 1280, .group = 256, .workspace = true, .bias = true, .scale = -0.5};
+            s.tile = (kiln_w4a16_tile)tile;
+            s.gated = tile == KILN_W4A16_TILE_64;
+            run(stream, p, s);
+        }
     }
 }
 
@@ -742,6 +781,7 @@ int main(void) {
         on_each_device(test_packed_rows_of_vectors),
         on_each_device(test_packed_rows_of_many_blocks),
         on_each_device(test_packed_tiles),
+        on_each_device(test_unit_tiles),
         on_each_device(test_packed_unaligned),
         on_each_device(test_packed_rounds),
         on_each_device(test_fused),

@@ -275,8 +275,8 @@ typedef enum kiln_w4a16_layout {
 typedef enum kiln_w4a16_tile {
     KILN_W4A16_TILE_AUTO,     /* the tile with the shortest predicted time */
     KILN_W4A16_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic: in every image; canonical weights only */
-    KILN_W4A16_TILE_64,       /* 64 x 64 (sm_90: 64 x 256), on matrix units; weights in sm80_v1 only */
-    KILN_W4A16_TILE_128,      /* 128 x 128 (sm_90: 128 x 256), likewise */
+    KILN_W4A16_TILE_64,       /* 64 x 64 (sm_90: 64 x 256), on matrix units; NVIDIA: weights in sm80_v1 only */
+    KILN_W4A16_TILE_128,      /* 128 x 128 (sm_90: 128 x 256; gfx90a, gfx942: 256 x 128), likewise */
     KILN_W4A16_TILE_256,      /* sm_90: 256 x 128, likewise; in other images the same as AUTO */
 } kiln_w4a16_tile;
 
@@ -299,7 +299,7 @@ typedef struct kiln_gemm_w4a16_params {
     float scale;             /* finite; 0: 1 */
     int32_t scale_layout;    /* kiln_w4a16_scales */
     int32_t weight_layout;   /* kiln_w4a16_layout */
-    int32_t tile;            /* kiln_w4a16_tile; canonical weights always take the portable one */
+    int32_t tile;            /* kiln_w4a16_tile; without a kernel for it, as AUTO */
     const void *c;           /* [m, n]: added to the product; may be d, with the same stride; NULL: 0 */
     int64_t c_stride;        /* 0: n */
     const void *norm_weight; /* [k]: rows of a are normalised first, as by kiln_rmsnorm; NULL: they are not */
@@ -315,11 +315,14 @@ typedef struct kiln_gemm_w4a16_params {
  * 2210.17323) are converted by kiln/w4a16.h.
  *
  * Products are added in f32. A product of at most 8 rows of a reads the weights once. Every image takes canonical
- * weights. An image with matrix units for sm80_v1 is faster with weights in that layout; other images refuse them. In
- * sm80_v1, n must be a multiple of 16 and k of 64, and rows of a, the weights and pre_scale must be 16-byte aligned; up
- * to 16 rows then read the weights once. There, a * pre_scale is rounded to the precision before it is multiplied, and
- * so is q * scale + zero in a product of more than 16 rows, which on sm_90 is then multiplied with pre_scale, and
- * rounded, instead of a.
+ * weights. On AMD's matrix units (gfx90a, gfx942, gfx11, gfx12; f16 and bf16) tiles of more than 8 rows of a round q *
+ * scale + zero to the precision, and a * pre_scale, too, if k is a multiple of 32 and rows of a, the weights, pre_scale
+ * and norm_weight are 16-byte aligned, unless the portable tile is asked for; gfx90a's treat subnormal numbers as 0. On
+ * NVIDIA's chips canonical weights always take the portable tile. An image with matrix units for sm80_v1 is faster with
+ * weights in that layout; other images refuse them. In sm80_v1, n must be a multiple of 16 and k of 64, and rows of a,
+ * the weights and pre_scale must be 16-byte aligned; up to 16 rows then read the weights once. There, a * pre_scale is
+ * rounded to the precision before it is multiplied, and so is q * scale + zero in a product of more than 16 rows, which
+ * on sm_90 is then multiplied with pre_scale, and rounded, instead of a.
  *
  * With norm_weight, a[i][k] * norm_weight[k] / sqrt(mean of a[i]^2 + norm_eps) takes the place of a[i][k]. Calls of up
  * to 8 rows of a without pre_scale multiply with a * norm_weight and divide the sum by the root, if the weights are

@@ -173,11 +173,29 @@ static void packed_tiles_read_each_factor_once(void **state) {
     tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_256_f16", KILN_W4A16_TILE_256, WARPS * LANES, 2, GROUP);
 }
 
+/* Each tile of d by matrix units reads its rows of a, its canonical weights and, each thread, a scale for a group. No
+ * bank is met twice. */
+static void unit_tiles_read_each_factor_once(void **state) {
+    (void)state;
+    enum { THREADS = WARPS * LANES, K = 512 };
+    static const char *const kernels[] = {"kiln_gemm_w4a16_mma_small_f16", "kiln_gemm_w4a16_mma_large_f16"};
+    static const kiln_w4a16_tile tiles[] = {KILN_W4A16_TILE_64, KILN_W4A16_TILE_128};
+    for (int i = 0; i < 2; i++) {
+        kiln_kernel_info told;
+        if (!find_kernel(kernels[i], &told)) continue;
+        const uint64_t rows = told.tile[0], cols = told.tile[1];
+        const sim_counters c = product(KILN_W4A16_CANONICAL, tiles[i], 2 * rows, cols, K);
+        assert_int_equal(c.global_read_bytes, 2 * (rows * K * ELEMENT + cols * K / 2 + K / GROUP * THREADS * ELEMENT));
+        assert_int_equal(c.global_written_bytes, 2 * rows * cols * ELEMENT);
+        assert_int_equal(c.shared_conflicts, 0);
+    }
+}
+
 static int run_group(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_read_the_weights_once),         cmocka_unit_test(packed_rows_read_the_weights_once),
         cmocka_unit_test(packed_rows_read_small_groups_once), cmocka_unit_test(packed_rows_read_a_once_for_a_cluster),
-        cmocka_unit_test(packed_tiles_read_each_factor_once),
+        cmocka_unit_test(packed_tiles_read_each_factor_once), cmocka_unit_test(unit_tiles_read_each_factor_once),
     };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
 }

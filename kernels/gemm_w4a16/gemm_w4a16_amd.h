@@ -1,0 +1,330 @@
+/* gemm_w4a16 by the matrix units of AMD chips, f16 and bf16, of canonical weights: the body of gemm_w4a16_gfx90a.c and
+ * its like, for more than 8 rows of a where rows of a and of weights are 16-byte aligned, beside the portable kernels
+ * (gemm_w4a16_gpu.c) for the rest.
+ *
+ * A block does a tile of d, and each of its waves a part of it by products of SIDE x SIDE. 32 elements of k are a
+ * stage, of which there are two in LDS, numbers of 16 bits of both factors: while one is multiplied, the next becomes
+ * numbers and is written to the other; one barrier a stage. Its rows of a come meanwhile, its weights have come while
+ * the stage before was multiplied, so that they are numbers by the time that products are made. Each thread makes 8 or
+ * 16 of a row, once for all rows of a tile: q times the scale plus the zero, with one rounding. f16 makes two at once
+ * from the bits of 1024 + q + 8 and 1024 + 16 (q + 8); those of bf16 are made in f32. Where there is pre_scale, a is
+ * multiplied with it, and rounded, as it is written. A row of a stage is 64 bytes and 16 more, whereby neither writes
+ * nor reads meet a bank twice. Scales and zeros are read once for each group. Blocks go over d in bands of 8 rows of
+ * tiles, so that what they read stays in L2; where a chip is of several dies, to which it deals blocks in turn, each
+ * has tiles that are neighbours. A lane's sums leave by LDS that is its own, for registers have no index, a product's
+ * at a time, of which each element is of a row that neighbouring lanes write.
+ *
+ * Floor: 2 m n k operations. Not measured. Simulated, groups of 128 without zeros: what a tile reads is its rows of a
+ * and of weights and a scale of each thread for a group, no bank is met twice, and of a wave's instructions for a stage
+ * of the large tile so many are products (their share of the time in which instructions are issued, if a product takes
+ * so many cycles and others as many as a wave has of its unit's lanes):
+ *
+ *           f16                   bf16                  cycles
+ *   gfx90a  32 of 159.2 (80 %)    32 of 204.2 (75 %)    64
+ *   gfx942  32 of 151.5 (68 %)    32 of 195.5 (61 %)    32
+ *   gfx11   16 of 138.5 (81 %)    16 of 205.5 (73 %)    32
+ *   gfx12   16 of 129.0 (69 %)    16 of 194.0 (59 %)    16
+ *
+ * Includers define `unit`, a chip's matrix unit:
+ *   WAVE, SIDE            lanes of a wave; rows and columns of a product
+ *   DIES                  of the chip
+ *   PRODUCTS              that 16 elements of k take
+ *   sums                  a lane's elements of a product, ELEMENTS of them
+ *   fragment              a lane's part of SIDE rows and 16 elements of k; load(row, lane) reads it, from their first
+ *                         vector of the first row on, with ROW_PITCH vectors from row to row
+ *   multiply(a, b, product, sums), row_of(lane, element): its row of the product; its column is lane % SIDE
+ * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --set m=4096 */
+#ifndef KILN_KERNELS_GEMM_W4A16_AMD_H
+#define KILN_KERNELS_GEMM_W4A16_AMD_H
+
+#include "kernels/common/tuned.h"
+#include "kernels/common/two.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_portable.h"
+
+enum : uint32_t {
+    STAGE_DEPTH = 32,
+    ROW_VECTORS = STAGE_DEPTH / KILN_VECTOR, /* of a stage */
+    ROW_PITCH = ROW_VECTORS + 1,             /* vectors from row to row in LDS */
+    EIGHT = 8,                               /* neighbouring threads have the same vector of 8 rows */
+    STEP_VECTORS = 2,                        /* of a row in a fragment: 16 elements of k */
+    RASTER = 8                               /* rows of tiles that neighbouring blocks go over together */
+};
+
+/* ---- Numbers ---- */
+
+/* Eight integers times a scale plus a zero, each rounded once. */
+#if defined(KILN_PART_f16)
+KILN_INLINE kiln_vector weights_of(uint32_t codes, uint32_t scale, uint32_t zero) {
+    const kiln_pair units = {(_Float16)1.0f, (_Float16)0.0625f}, origin = {(_Float16)-1032.0f, (_Float16)-72.0f};
+    const kiln_pair scales = __builtin_bit_cast(kiln_pair, scale * 0x10001u);
+    const kiln_pair zeros = __builtin_bit_cast(kiln_pair, zero * 0x10001u);
+    const uint32_t biased = codes ^ 0x88888888u;
+    uint32_t thousands = 0x64006400u;
+    asm("" : "+v"(thousands)); /* in a vector register, where one instruction masks bits and adds these */
+    kiln_vector vector;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t twice = __builtin_amdgcn_perm(biased, biased, 0x0c000c00u + i * 0x10001u);
+        const kiln_pair bits = __builtin_bit_cast(kiln_pair, (twice & 0x00f0000fu) | thousands);
+        const kiln_pair integers = __builtin_elementwise_fma(bits, units, origin);
+        vector.words[i] = __builtin_bit_cast(uint32_t, __builtin_elementwise_fma(integers, scales, zeros));
+    }
+    return vector;
+}
+#else
+KILN_INLINE kiln_vector weights_of(uint32_t codes, uint32_t scale, uint32_t zero) {
+    kiln_two group = kiln_two_of(kiln_float(scale << 16), kiln_float(zero << 16));
+    asm("" : "+v"(group)); /* one pair of registers, else each is half of one that may be on its way */
+    const kiln_two scales = kiln_two_of(group.x, group.x), zeros = kiln_two_of(group.y, group.y);
+    uint32_t biased = codes ^ 0x88888888u, even = biased & 0x0f0f0f0fu, odd = biased >> 4 & 0x0f0f0f0fu;
+    float middle = 8.0f;
+    asm("" : "+v"(even), "+v"(odd)); /* else bytes are not converted where they are, */
+    asm("" : "+v"(middle));          /* and integers subtracted before */
+    const kiln_two origin = kiln_two_of(-middle, -middle);
+    kiln_vector vector;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const kiln_two raised = kiln_two_of((float)(even >> 8 * i & 255u), (float)(odd >> 8 * i & 255u));
+        const kiln_two numbers = __builtin_elementwise_fma(raised + origin, scales, zeros);
+        const float values[] = {numbers.x, numbers.y};
+        vector.words[i] = kiln_pair_of(values);
+    }
+    return vector;
+}
+#endif
+
+/* Elements times factors, rounded. */
+KILN_INLINE kiln_vector times(kiln_vector vector, kiln_vector factors) {
+    float values[KILN_VECTOR], by[KILN_VECTOR];
+    kiln_vector_values(values, vector);
+    kiln_vector_values(by, factors);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        values[i] *= by[i];
+    return kiln_vector_of(values);
+}
+
+/* ---- Stages ---- */
+
+/* A thread's vectors of the rows of a. Rows beyond the last are the last one. Writes of eight neighbouring threads,
+ * which have the same vector of 8 rows, meet no bank twice. */
+template <uint32_t ROWS> struct a_source {
+    enum : uint32_t { AT_ONCE = KILN_BLOCK / ROW_VECTORS, COUNT = ROWS / AT_ONCE };
+    const kiln_element *rows[COUNT], *factors;
+    kiln_vector next[COUNT], next_factors;
+
+    KILN_INLINE uint32_t row(void) { return kiln_thread() % EIGHT + kiln_thread() / (EIGHT * ROW_VECTORS) * EIGHT; }
+    KILN_INLINE uint32_t vector(void) { return kiln_thread() / EIGHT % ROW_VECTORS; }
+};
+
+template <uint32_t ROWS> KILN_INLINE void start(a_source<ROWS> *of, const kiln_gemm_w4a16_args &args, uint64_t first) {
+    const uint64_t last = (uint64_t)args.m - 1;
+    const uint32_t own = of->vector() * KILN_VECTOR;
+    of->factors = (const kiln_element *)args.pre_scale + own;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < of->COUNT; i++) {
+        const uint64_t row = first + of->row() + i * of->AT_ONCE;
+        of->rows[i] = (const kiln_element *)args.a + (row < last ? row : last) * (uint64_t)args.a_stride + own;
+    }
+}
+
+template <uint32_t ROWS> KILN_INLINE void load(a_source<ROWS> *of, const kiln_gemm_w4a16_args &args, uint32_t k) {
+    if (args.pre_scale) of->next_factors = kiln_vector_load(of->factors + k);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < of->COUNT; i++)
+        of->next[i] = kiln_vector_load(of->rows[i] + k);
+}
+
+template <uint32_t ROWS>
+KILN_INLINE void store(const a_source<ROWS> &of, const kiln_gemm_w4a16_args &args, kiln_vector *stage) {
+    kiln_vector *to = stage + of.row() * ROW_PITCH + of.vector();
+    if (args.pre_scale) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < of.COUNT; i++)
+            to[i * of.AT_ONCE * ROW_PITCH] = times(of.next[i], of.next_factors);
+    } else {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < of.COUNT; i++)
+            to[i * of.AT_ONCE * ROW_PITCH] = of.next[i];
+    }
+}
+
+/* A thread's integers of a row of weights, WORDS times eight, with their scale and zero. */
+template <uint32_t WORDS> struct weight_codes {
+    struct row {
+        uint32_t words[WORDS];
+    } __attribute__((aligned(WORDS * sizeof(uint32_t)))) of;
+    uint32_t scale, zero;
+};
+
+/* Those of a stage, and those of the next, which are on their way. */
+template <uint32_t COLS> struct weight_source {
+    enum : uint32_t { WORDS = COLS * ROW_VECTORS / KILN_BLOCK, SHARING = ROW_VECTORS / WORDS };
+    const uint8_t *row_codes;
+    uint64_t row_scales;
+    weight_codes<WORDS> now, next;
+
+    KILN_INLINE uint32_t row(void) { return kiln_thread() % EIGHT + kiln_thread() / (EIGHT * SHARING) * EIGHT; }
+    KILN_INLINE uint32_t vector(void) { return kiln_thread() / EIGHT % SHARING * WORDS; }
+};
+
+template <uint32_t COLS>
+KILN_INLINE void start(weight_source<COLS> *of, const kiln_gemm_w4a16_args &args, uint64_t first) {
+    const uint64_t last = (uint64_t)args.n - 1, beside = first + of->row(), row = beside < last ? beside : last;
+    of->row_codes = args.weights + row * ((uint64_t)args.k / 2) + of->vector() * sizeof(uint32_t);
+    of->row_scales = row * (uint64_t)args.scale_row_step;
+    of->next.zero = 0;
+}
+
+/* Loads the integers of the stage from k on and, where a group begins there or for the `first`, its scale and zero. */
+template <uint32_t COLS>
+KILN_INLINE void load(weight_source<COLS> *of, const kiln_gemm_w4a16_args &args, uint32_t k, bool first) {
+    of->next.of = *(const decltype(of->next.of) *)(const void *)(of->row_codes + k / 2);
+    if (!first && (k & ((1u << args.group_log2) - 1)) != 0) return;
+    const uint64_t at = of->row_scales + (k >> args.group_log2) * (uint64_t)args.scale_group_step;
+    of->next.scale = ((const kiln_element *)args.scales)[at];
+    if (args.zeros) of->next.zero = ((const kiln_element *)args.zeros)[at];
+}
+
+template <uint32_t COLS> KILN_INLINE void store(const weight_source<COLS> &of, kiln_vector *stage) {
+    kiln_vector *to = stage + of.row() * ROW_PITCH + of.vector();
+    KILN_UNROLL
+    for (uint32_t i = 0; i < of.WORDS; i++)
+        to[i] = weights_of(of.now.of.words[i], of.now.scale, of.now.zero);
+}
+
+/* ---- Products ---- */
+
+/* Adds the products of a stage to a wave's sums: a and weights are at its first rows. */
+template <class unit, uint32_t DOWN, uint32_t ACROSS>
+KILN_INLINE void multiply_stage(typename unit::sums (*sums)[ACROSS], const kiln_vector *a, const kiln_vector *weights) {
+    const uint32_t lane = kiln_thread() % unit::WAVE;
+    KILN_UNROLL
+    for (uint32_t step = 0; step < ROW_VECTORS; step += STEP_VECTORS) {
+        typename unit::fragment left[DOWN], right[ACROSS];
+        KILN_UNROLL
+        for (uint32_t i = 0; i < DOWN; i++)
+            left[i] = unit::load(a + i * unit::SIDE * ROW_PITCH + step, lane);
+        KILN_UNROLL
+        for (uint32_t j = 0; j < ACROSS; j++)
+            right[j] = unit::load(weights + j * unit::SIDE * ROW_PITCH + step, lane);
+        KILN_UNROLL
+        for (uint32_t product = 0; product < unit::PRODUCTS; product++) {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < DOWN; i++) {
+                KILN_UNROLL
+                for (uint32_t j = 0; j < ACROSS; j++)
+                    sums[i][j] = unit::multiply(left[i], right[j], product, sums[i][j]);
+            }
+        }
+    }
+}
+
+/* Writes a wave's sums to d, or to the partial sums where there are such. */
+template <class unit, uint32_t DOWN, uint32_t ACROSS>
+KILN_INLINE void write_sums(const kiln_gemm_w4a16_args *args, float *partials,
+                            const typename unit::sums (*sums)[ACROSS], float *slice, uint64_t row, uint64_t col) {
+    const uint32_t lane = kiln_thread() % unit::WAVE;
+    slice += lane;
+    KILN_LOOP
+    for (uint32_t part = 0; part < DOWN * ACROSS; part++) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < DOWN * ACROSS; i++) {
+            if (i != part) continue;
+            KILN_UNROLL
+            for (uint32_t r = 0; r < unit::ELEMENTS; r++)
+                slice[r * unit::WAVE] = sums[i / ACROSS][i % ACROSS][r];
+        }
+        const uint64_t first_row = row + part / ACROSS * unit::SIDE;
+        const uint64_t d_col = col + part % ACROSS * unit::SIDE + lane % unit::SIDE;
+        KILN_LOOP
+        for (uint32_t r = 0; r < unit::ELEMENTS; r++) {
+            const uint64_t d_row = first_row + unit::row_of(lane, r);
+            if (d_row >= (uint64_t)args->m || d_col >= (uint64_t)args->n) continue;
+            const float sum = slice[r * unit::WAVE];
+            if (args->partials)
+                partials[d_row * (uint64_t)args->n + d_col] = sum;
+            else
+                finish_element(args, sum, d_row, d_col);
+        }
+    }
+}
+
+/* ---- Tiles ---- */
+
+/* What a block does: a tile, and a share of k. */
+struct work {
+    uint32_t tile_row, tile_col, split;
+};
+
+template <uint32_t DIES> KILN_INLINE work work_of(const kiln_gemm_w4a16_args &args, uint32_t tile_cols) {
+    uint64_t number = kiln_block() * tile_cols + kiln_tile();
+    const uint64_t count = (uint64_t)tile_cols * args.tile_rows * args.splits;
+    if (DIES > 1 && number < count) { /* a die's blocks are those whose numbers are the same modulo DIES */
+        const uint64_t die = number % DIES, each = count / DIES, more = count % DIES;
+        number = die * each + (die < more ? die : more) + number / DIES;
+    }
+    const uint32_t block = (uint32_t)(number / tile_cols), col = (uint32_t)(number % tile_cols);
+    const uint32_t row = block % args.tile_rows;
+    /* Down RASTER rows of tiles before the next column. */
+    const uint32_t band = row / RASTER, place = row % RASTER * tile_cols + col;
+    const uint32_t height = args.tile_rows - band * RASTER < RASTER ? args.tile_rows - band * RASTER : RASTER;
+    return {band * RASTER + place % height, place / height, block / args.tile_rows};
+}
+
+/* A block's tile of ROWS x COLS, of which a wave has WAVE_ROWS x WAVE_COLS. */
+template <class unit, uint32_t ROWS, uint32_t COLS, uint32_t WAVE_ROWS, uint32_t WAVE_COLS>
+KILN_INLINE void gemm_w4a16_mma(const kiln_gemm_w4a16_args &args) {
+    enum : uint32_t {
+        STAGE_VECTORS = (ROWS + COLS) * ROW_PITCH,
+        WEIGHTS = ROWS * ROW_PITCH, /* their place in a stage */
+        WAVES_ACROSS = COLS / WAVE_COLS,
+        DOWN = WAVE_ROWS / unit::SIDE,
+        ACROSS = WAVE_COLS / unit::SIDE
+    };
+    KILN_DYNAMIC_SHARED(kiln_vector, stages);
+    const work at = work_of<unit::DIES>(args, ((uint32_t)args.n + COLS - 1) / COLS);
+    if (at.split >= args.splits) return; /* the whole block */
+    const uint64_t first_row = (uint64_t)at.tile_row * ROWS, first_col = (uint64_t)at.tile_col * COLS;
+    const uint32_t begin = at.split * args.split;
+    const uint32_t end = begin + args.split < (uint32_t)args.k ? begin + args.split : (uint32_t)args.k;
+
+    a_source<ROWS> a;
+    weight_source<COLS> weights;
+    start(&a, args, first_row);
+    start(&weights, args, first_col);
+    const uint32_t wave = kiln_thread() / unit::WAVE;
+    const uint32_t wave_row = wave / WAVES_ACROSS * WAVE_ROWS, wave_col = wave % WAVES_ACROSS * WAVE_COLS;
+    const uint32_t left = wave_row * ROW_PITCH, right = WEIGHTS + wave_col * ROW_PITCH;
+    typename unit::sums sums[DOWN][ACROSS] = {};
+    kiln_vector *use = stages, *fill = stages + STAGE_VECTORS;
+    load(&weights, args, begin, true);
+    load(&a, args, begin);
+    weights.now = weights.next;
+    if (begin + STAGE_DEPTH < end) load(&weights, args, begin + STAGE_DEPTH, false);
+    store(weights, use + WEIGHTS);
+    store(a, args, use);
+    kiln_barrier();
+    KILN_LOOP
+    for (uint32_t next = begin + STAGE_DEPTH; next < end; next += STAGE_DEPTH) {
+        weights.now = weights.next;
+        load(&a, args, next);
+        if (next + STAGE_DEPTH < end) load(&weights, args, next + STAGE_DEPTH, false);
+        __builtin_amdgcn_sched_barrier(0); /* else what was loaded is waited for before products are made */
+        multiply_stage<unit, DOWN, ACROSS>(sums, use + left, use + right);
+        store(weights, fill + WEIGHTS);
+        store(a, args, fill);
+        kiln_barrier();
+        kiln_vector *done = use;
+        use = fill;
+        fill = done;
+    }
+    multiply_stage<unit, DOWN, ACROSS>(sums, use + left, use + right);
+    kiln_barrier();
+
+    float *partials = args.partials + (uint64_t)at.split * (uint64_t)args.m * (uint64_t)args.n;
+    float *slice = (float *)stages + wave * (uint32_t)(unit::ELEMENTS * unit::WAVE);
+    write_sums<unit, DOWN, ACROSS>(&args, partials, sums, slice, first_row + wave_row, first_col + wave_col);
+}
+
+#endif
