@@ -3,19 +3,21 @@
 device, by its driver and by a kernel, and PyTorch on the same sizes where python3 has it. Prints a table in Markdown and
 writes everything as JSON.
 
-    scripts/bench_gpu.py BUILD [--device cuda:0] [--out FILE.json] [--only WORD] [--no-compile] [--dry-run]
+    scripts/bench_gpu.py BUILD [--device cuda:0] [--out FILE.json] [--seconds 500] [--anew] [--only WORD] [--no-compile]
+                         [--dry-run]
 
+What the report has already is not measured again: a run that was cut short, or ended after its seconds, goes on where it
+stopped. A case that failed is not tried again. The exit status is 0 if all that the report has is well.
 Simulated devices have no times: --dry-run runs everything small, on any device, and prints and writes no time at all."""
 import argparse
 import datetime
 import json
-import os
 import pathlib
 import re
-import subprocess
 import sys
 
 sys.dont_write_bytecode = True  # beside the sources
+from gpu_report import Failed, Progress, add_options, device_of, identity_of, nvidia_smi, open_report, run, write_report
 
 PRECISIONS = ("f32", "f16", "bf16")
 MIB, MIB_DRY = 512, 1  # of the largest tensor of an operator that memory bounds: many times any cache
@@ -46,17 +48,6 @@ for on_codes in ("mha_fp8_fwd", "mha_int8_x_fp8_fwd", "mha_nvfp4_fwd"):
     WITHOUT[on_codes] = ("lse", "k_means", "v_means")
 
 
-class Failed(Exception):
-    pass
-
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
-    return done.stdout
-
-
 def settings_of(dry):
     """(operator, settings, MiB) in order."""
     mib = MIB_DRY if dry else MIB
@@ -83,15 +74,7 @@ def sizes_of(result, settings):
 
 
 def machine_of(device):
-    """What nvidia-smi says of the device, now; nothing where it is not there."""
-    fields = "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.draw,temperature.gpu"
-    if not device.startswith("cuda"):
-        return {}
-    try:
-        line = run("nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader", "-i", device.partition(":")[2] or "0")
-    except (Failed, OSError):
-        return {}
-    return dict(zip(fields.split(","), (value.strip() for value in line.split(","))))
+    return nvidia_smi(device, "name,driver_version,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.draw,temperature.gpu")
 
 
 def torch_or_why(device, dry):
@@ -169,14 +152,6 @@ def table(report, dry):
 # ---- The run
 
 
-def device_of(kiln, name):
-    devices = json.loads(run(kiln, "info", "--json"))["devices"]
-    for device in devices:
-        if device["device"] == name:
-            return device
-    raise Failed(f"there is no device {name}: " + ", ".join(d["device"] for d in devices))
-
-
 def copies(build, device, dry):
     if not device.startswith("cuda"):
         return {}
@@ -188,7 +163,7 @@ def measure_case(arguments, torch, operator, precision, settings, mib):
     if not arguments.dry_run and kiln.get("simulated"):
         raise Failed("a simulated device has no times")
     result = kiln["functions"][0]
-    case = {"operator": operator, "precision": precision, "sizes": sizes_of(result, settings), "kiln": result,
+    case = {"operator": operator, "precision": precision, "settings": settings, "sizes": sizes_of(result, settings), "kiln": result,
             "copy_bytes_per_second": kiln.get("copy_bytes_per_second", 0), "torch_ns": {}, "torch_ways": [],
             "machine": machine_of(arguments.device)}
     if torch:
@@ -210,63 +185,69 @@ def version_of(build):
     return f"{version} ({commit.strip()})"
 
 
-def measure_all(arguments, device, keep):
-    """Calls keep(report) after each case, so that a run that is stopped has what it measured."""
-    torch, why_not = torch_or_why(arguments.device, arguments.dry_run)
-    report = {"date": datetime.date.today().isoformat(), "dry_run": arguments.dry_run, "device": device,
-              "kiln": version_of(arguments.build),
-              "pytorch": torch.versions() if torch else why_not,
-              "before": machine_of(arguments.device), "copy": copies(arguments.build, arguments.device, arguments.dry_run),
-              "cases": [], "failed": []}
+def key_of(case):
+    return case["operator"], case["precision"], tuple(sorted(case["settings"].items()))
+
+
+def begin(arguments, device, torch, why_not):
+    """The report of the runs before, or a new one."""
+    identity = identity_of("bench_gpu.py", f"{arguments.build}/kiln", device, dry_run=arguments.dry_run,
+                           pytorch=torch.versions() if torch else why_not)
+    report = open_report(arguments.out, identity, ["cases", "failed"], arguments.anew)
+    if "date" not in report:
+        report.update({"date": datetime.date.today().isoformat(), "device": device, "kiln": version_of(arguments.build),
+                       "before": machine_of(arguments.device),
+                       "copy": copies(arguments.build, arguments.device, arguments.dry_run)})
+    return report
+
+
+def measure_all(arguments, report, torch, progress):
+    """Writes the report after each case, so that a run that is stopped has what it measured."""
+    done = {key_of(case) for case in report["cases"] + report["failed"]}
     for operator, settings, mib in settings_of(arguments.dry_run):
         for precision in PRECISIONS:
-            if arguments.only not in f"{operator}_{precision}":
+            case = {"operator": operator, "precision": precision, "settings": settings}
+            if arguments.only not in f"{operator}_{precision}" or key_of(case) in done or not progress.begins():
                 continue
             print(f"{operator}_{precision} ...", file=sys.stderr)
             try:
                 report["cases"].append(measure_case(arguments, torch, operator, precision, settings, mib))
             except Failed as error:
                 print(f"bench_gpu: {error}", file=sys.stderr)
-                report["failed"].append(str(error))
+                report["failed"].append({**case, "error": str(error)})
             report["after"] = machine_of(arguments.device)
-            keep(report)
-    return report
-
-
-def write(report, path):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".new")
-    temporary.write_text(json.dumps(report, indent=1, default=str) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+            write_report(arguments.out, without_times(report) if arguments.dry_run else report)
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Measures kiln's operators on a GPU, against copies and PyTorch.")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", help="the folder of what was built: build")
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--out", type=pathlib.Path, help="the JSON file; default: docs/benchmarks/<device>-<date>.json")
+    add_options(parser, 500, None)
     parser.add_argument("--only", default="", metavar="WORD", help="only functions with this in their name")
     parser.add_argument("--no-compile", action="store_true", help="do not measure torch.compile, which takes seconds each")
     parser.add_argument("--dry-run", action="store_true", help="small sizes, and no times")
     arguments = parser.parse_args()
+    progress = Progress(arguments.seconds)
     try:
         device = device_of(f"{arguments.build}/kiln", arguments.device)
         if device["name"].startswith("kiln simulated") and not arguments.dry_run:
             raise Failed(f"{arguments.device} is simulated and has no times; --dry-run tries everything without them")
-        slug = re.sub(r"[^a-z0-9]+", "-", device["name"].lower()).strip("-")
-        out = arguments.out or pathlib.Path(f"docs/benchmarks/{slug}-{datetime.date.today().isoformat()}.json")
-
-        def keep(report):
-            if arguments.out or not arguments.dry_run:
-                write(without_times(report) if arguments.dry_run else report, out)
-
-        report = measure_all(arguments, device, keep)
+        if not arguments.out and not arguments.dry_run:
+            slug = re.sub(r"[^a-z0-9]+", "-", device["name"].lower()).strip("-")
+            arguments.out = f"docs/benchmarks/{slug}-{datetime.date.today().isoformat()}.json"
+        torch, why_not = torch_or_why(arguments.device, arguments.dry_run)
+        report = begin(arguments, device, torch, why_not)
+        measure_all(arguments, report, torch, progress)
     except Failed as error:
         print(f"bench_gpu: {error}", file=sys.stderr)
         return 1
-    print(f"# {device['name']}, {report['date']}\n\n{device['driver']}; {report['kiln']}; PyTorch: {report['pytorch']}")
+    print(f"# {device['name']}, {report['date']}\n\n{device['driver']}; {report['kiln']}; PyTorch: {report['of']['pytorch']}")
     print(f"nvidia-smi before: {report['before'] or '-'}\nafter: {report.get('after') or '-'}\n")
     print(table(report, arguments.dry_run))
+    print(f"\n{progress.text(arguments.out)}")
+    for case in report["failed"]:
+        print(f"failed: {case['operator']}_{case['precision']} {case['settings']}: {case['error']}")
     return 1 if report["failed"] or not report["cases"] else 0
 
 

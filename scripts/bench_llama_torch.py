@@ -3,16 +3,21 @@
 keys and values and one for gate and up, a static cache, scaled_dot_product_attention, torch.compile with CUDA graphs.
 
     scripts/bench_llama_torch.py [--llama build/examples/llama] [--shape llama3-8b] [--precision bf16] [--batch 1,16,64]
-                                 [--prompt 1024] [--steps 128] [--device cuda:0] [--no-compile] [--out FILE.json]
+                                 [--prompt 1024] [--steps 128] [--device cuda:0] [--no-compile]
+                                 [--out FILE.json] [--seconds 420] [--anew]
 
-With --llama kiln runs first, in a process of its own; the table and the JSON have both and the ratio."""
+With --llama kiln runs first, in a process of its own; the table and the JSON have both and the ratio. What the report has
+already, kiln's run, PyTorch's prompt or its steps of a batch, is not measured again: a run that was cut short, or ended after
+its seconds, goes on where it stopped."""
 import argparse
+import importlib.util
 import json
-import subprocess
+import pathlib
 import sys
 import time
 
 sys.dont_write_bytecode = True  # beside the sources
+from gpu_report import Failed, Progress, add_options, device_of, identity_of, nvidia_smi, open_report, run, write_report
 from llama_shapes import shapes, weights
 
 THETA, EPSILON, LARGEST, WARM_STEPS, PREFILLS = 500000.0, 1e-5, 0.03, 3, 3
@@ -137,41 +142,69 @@ class Bench:
         return self.timed(lambda: steps(arguments.steps)) / arguments.steps
 
 
-def measure_torch(arguments, begin):
-    import torch
+def measure_torch(arguments, report, progress, begin):
+    """Adds what is missing: the prompt, and the steps of each batch. Returns why nothing can be measured, or None."""
+    done, bench = {part["batch"] for part in report["torch"]}, None
+    if importlib.util.find_spec("torch") is None:
+        return "this python3 does not have it"
+    for batch in ("prompt", *arguments.batches):
+        if batch in done or not progress.begins():
+            continue
+        import torch
 
-    with torch.inference_mode():
-        bench = Bench(torch, arguments)
-        prefill = bench.prefill()
-        first = time.monotonic() - begin
-        decode = []
-        for batch in arguments.batches:
-            seconds = bench.decode(batch)
-            decode.append({"batch": batch, "seconds_per_step": seconds, "tokens_per_second": batch / seconds})
-    name = torch.cuda.get_device_name(bench.device) if bench.device.type == "cuda" else "cpu"
-    return {"torch": torch.__version__, "cuda": torch.version.cuda, "device": name,
-            "weight_bytes": weights(bench.shape) * torch.finfo(bench.dtype).bits // 8,
-            "seconds": {"first_token": first},
-            "prefill": {"tokens": arguments.prompt, "seconds": prefill, "tokens_per_second": arguments.prompt / prefill},
-            "decode": decode}
+        with torch.inference_mode():
+            bench = bench or Bench(torch, arguments)
+            if batch == "prompt":
+                seconds = bench.prefill()
+                part = {"tokens_per_second": arguments.prompt / seconds, "first_token": time.monotonic() - begin}
+            else:
+                seconds = bench.decode(batch)
+                part = {"tokens_per_second": batch / seconds}
+        report["torch"].append({"batch": batch, "seconds": seconds, "version": torch.__version__, "cuda": torch.version.cuda,
+                                "weight_bytes": weights(bench.shape) * torch.finfo(bench.dtype).bits // 8, **part})
+        write_report(arguments.out, report)
+    return None
 
 
-def measure_kiln(arguments):
+def measure_kiln(arguments, report, progress):
+    """Adds its run of all batches, which takes the time of one, mostly."""
+    if not arguments.llama or report["kiln"] or not progress.begins():
+        return
     command = [arguments.llama, "--bench", "--json", "--shape", arguments.shape, "--precision", arguments.precision,
                "--batch", arguments.batch, "--prompt", str(arguments.prompt), "--steps", str(arguments.steps), "--device",
                arguments.device]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    report["kiln"].append(json.loads(run(*command)))
+    write_report(arguments.out, report)
 
 
-def print_table(kiln, torch):
-    rows = [("prompt", kiln and kiln["prefill"]["tokens_per_second"], torch["prefill"]["tokens_per_second"])]
-    for i, step in enumerate(torch["decode"]):
-        rows.append((f"batch {step['batch']}", kiln and kiln["decode"][i]["tokens_per_second"], step["tokens_per_second"]))
+def number(value):
+    return f"{value:.1f}" if value else "-"
+
+
+def print_table(arguments, report):
+    kiln, torch = next(iter(report["kiln"]), None), {part["batch"]: part for part in report["torch"]}
+    ours = {step["batch"]: step["tokens_per_second"] for step in kiln["decode"]} if kiln else {}
+    if kiln:
+        ours["prompt"] = kiln["prefill"]["tokens_per_second"]
     print("| | kiln, tokens/s | PyTorch, tokens/s | ratio |\n|---|---|---|---|")
-    for name, ours, theirs in rows:
-        print(f"| {name} | {f'{ours:.1f}' if ours else '-'} | {theirs:.1f} | {f'{ours / theirs:.2f}' if ours else '-'} |")
-    print(f"first token: kiln {kiln['seconds']['first_token']:.2f} s, " if kiln else "first token: ", end="")
-    print(f"PyTorch {torch['seconds']['first_token']:.2f} s, importing and compiling included")
+    for batch in ("prompt", *arguments.batches):
+        mine, theirs = ours.get(batch), torch.get(batch, {}).get("tokens_per_second")
+        ratio = f"{mine / theirs:.2f}" if mine and theirs else "-"
+        print(f"| {'' if batch == 'prompt' else 'batch '}{batch} | {number(mine)} | {number(theirs)} | {ratio} |")
+    if kiln:
+        print(f"first token: kiln {kiln['seconds']['first_token']:.2f} s")
+    if "prompt" in torch:
+        print(f"first token: PyTorch {torch['prompt']['first_token']:.2f} s, importing and compiling included")
+
+
+def identity(arguments):
+    settings = {name: getattr(arguments, name) for name in ("shape", "precision", "batch", "prompt", "steps", "no_compile")}
+    if arguments.llama:
+        kiln = pathlib.Path(arguments.llama).resolve().parents[1] / "kiln"  # build/kiln of build/examples/llama
+        return identity_of("bench_llama_torch.py", arguments.llama, device_of(str(kiln), arguments.device), **settings)
+    name = nvidia_smi(arguments.device, "name").get("name", arguments.device)
+    device = {"device": arguments.device, "name": name, "driver": "PyTorch's"}
+    return identity_of("bench_llama_torch.py", __file__, device, **settings)
 
 
 def main():
@@ -185,17 +218,22 @@ def main():
     parser.add_argument("--steps", type=int, default=128)
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--no-compile", action="store_true")
-    parser.add_argument("--out")
+    add_options(parser, 420, None)
     arguments = parser.parse_args()
     arguments.batches = [int(batch) for batch in arguments.batch.split(",")]
-    kiln = measure_kiln(arguments) if arguments.llama else None
-    if kiln:
-        begin = time.monotonic()
-    torch = measure_torch(arguments, begin)
-    print_table(kiln, torch)
-    if arguments.out:
-        with open(arguments.out, "w", encoding="utf-8") as file:
-            json.dump({"shape": arguments.shape, "kiln": kiln, "torch": torch}, file, indent=1)
+    progress = Progress(arguments.seconds)
+    try:
+        report = open_report(arguments.out, identity(arguments), ["kiln", "torch"], arguments.anew)
+        measure_kiln(arguments, report, progress)
+        if report["kiln"]:
+            begin = time.monotonic()
+        why_not = measure_torch(arguments, report, progress, begin)
+    except Failed as failure:
+        sys.exit(f"bench_llama_torch.py: {failure}")
+    print_table(arguments, report)
+    if why_not:
+        print(f"PyTorch is not measured: {why_not}")
+    print(progress.text(arguments.out))
 
 
 if __name__ == "__main__":

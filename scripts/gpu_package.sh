@@ -18,8 +18,8 @@ find "$package/build" -type f -exec strip {} +
 cp "$build/libkiln.so.0" "$package/build"
 cp -r --parents loader/bindings/python/kiln "$package"
 cp "$build"/python/*.so "$package/loader/bindings/python/kiln" 2>/dev/null || true # fast calls, where Python's headers are
-cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/story.sh scripts/bench_{gpu,torch,graphs,cases,llama_torch}.py \
-    scripts/{llama_shapes,tune_gpu}.py docs/examples/llama/{story.txt,bench_shapes.def} "$package"
+cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/{check_gpu,story}.sh \
+    scripts/bench_{gpu,torch,graphs,cases,llama_torch}.py scripts/{gpu_report,llama_shapes,tune_gpu}.py docs/examples/llama/{story.txt,bench_shapes.def} "$package"
 cp "$models"/{stories260K.bin,tok512.bin} "$package/models" 2>/dev/null || echo "gpu_package: no model in $models: no story" >&2
 
 for library in libcmocka.so.0 libmpfr.so.6 libgmp.so.10; do
@@ -30,14 +30,14 @@ git describe --always --dirty >"$package/version" 2>/dev/null || true
 
 cat >"$package/check-gpu" <<'END'
 #!/bin/bash
-# The tests of tests/gpu, or those with one of the words in their names: ./check-gpu instructions operators
+# scripts/check_gpu.sh with its options, at most nine minutes; again, it goes on: ./check-gpu, or ./check-gpu instructions operators
 cd "$(dirname "$0")" || exit 1
-export KILN_BUILD=$PWD/build MODEL_DIR=$PWD/models LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-exec build/tests/run -t 3600 -d build/gpu/log "${@/#/-o}" tests/gpu/{operators,story,instructions,sanitizer}_test.sh
+export MODEL_DIR=$PWD/models LD_LIBRARY_PATH=$PWD/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+exec scripts/check_gpu.sh build "$@"
 END
 cat >"$package/bench-gpu" <<'END'
 #!/bin/bash
-# scripts/bench_gpu.py with its options: ./bench-gpu --device cuda:0 --out h200.json
+# scripts/bench_gpu.py with its options, at most nine minutes; again, it goes on: ./bench-gpu --device cuda:0 --out h200.json
 cd "$(dirname "$0")" && exec python3 scripts/bench_gpu.py build "$@"
 END
 cat >"$package/bench-graphs" <<'END'
@@ -50,7 +50,7 @@ END
 cat >"$package/bench-llama" <<'END'
 #!/bin/bash
 # A model of random weights, beside the same in PyTorch where python3 has it: ./bench-llama --shape llama3-8b --batch 1,16,64 --out
-# llama.json (scripts/bench_llama_torch.py has the options). With --kiln-alone those of build/examples/llama --bench.
+# llama.json (scripts/bench_llama_torch.py has the options), at most nine minutes; again, it goes on. With --kiln-alone those of build/examples/llama --bench.
 cd "$(dirname "$0")" || exit 1
 if [ "${1:-}" = --kiln-alone ]; then
     shift

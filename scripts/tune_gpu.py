@@ -2,18 +2,17 @@
 """Measures every tile that the chosen images of the products have, over shapes of real models, on a GPU of this machine:
 what scripts/tuning.py makes the kernels' rates of.
 
-    scripts/tune_gpu.py BUILD [--device cuda:0] [--out tune.json] [--seconds 540] [--only WORD] [--dry-run]
+    scripts/tune_gpu.py BUILD [--device cuda:0] [--out tune.json] [--seconds 520] [--anew] [--only WORD] [--dry-run]
 
-What FILE has already is not measured again: a run that was cut short, or ended after its seconds, goes on where it stopped.
+What the report has already is not measured again: a run that was cut short, or ended after its seconds, goes on where it
+stopped.
 Simulated devices have no times: --dry-run runs small shapes, on any device, and writes no time."""
 import argparse
 import json
-import os
-import subprocess
 import sys
-import time
 
 sys.dont_write_bytecode = True  # beside the sources
+from gpu_report import Failed, Progress, add_options, device_of, identity_of, open_report, run, write_report
 
 PRECISIONS = ("f16", "bf16")
 # Operators and what of them has several tiles: the choices of `tile`, further settings, and the optional tensors that are left
@@ -30,17 +29,6 @@ LAYERS = ((6144, 4096), (4096, 4096), (28672, 4096), (4096, 14336), (1280, 8192)
 ROWS = (17, 32, 64, 128, 256, 512, 1024, 4096)
 SQUARES = (1024, 2048, 4096, 8192)
 DRY_SHAPES = ((48, 128, 128), (64, 192, 64))
-
-
-class Failed(Exception):
-    pass
-
-
-def run(*command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise Failed(f"{' '.join(command)}: {done.stderr.strip() or done.returncode}")
-    return done.stdout
 
 
 def shapes_of(dry):
@@ -94,40 +82,11 @@ def bench(kiln, device, function, settings):
     return json.loads(run(*command, function))["functions"][0].get("median_ns")  # a simulated device has none
 
 
-def write(path, report):
-    with open(path + ".part", "w", encoding="utf-8") as file:
-        json.dump(report, file, indent=1)
-    os.replace(path + ".part", path)
-
-
-def device_of(kiln, name):
-    devices = json.loads(run(kiln, "info", "--json"))["devices"]
-    found = next((device for device in devices if device["device"] == name), None)
-    if not found:
-        raise Failed(f"there is no device {name}: " + ", ".join(device["device"] for device in devices))
-    return found
-
-
-def read(path, device, dry):
-    try:
-        with open(path, encoding="utf-8") as file:
-            report = json.load(file)
-    except FileNotFoundError:
-        return {"device": device, "dry_run": dry, "cases": []}
-    if report["device"].get("name") != device.get("name") or report["dry_run"] != dry:
-        raise Failed(f"{path} is of {report['device'].get('name')}{' as a dry run' * report['dry_run']}: another --out")
-    return report
-
-
-def measure(arguments, report, end):
-    """Gives how many cases were measured and how many are left."""
-    kiln, done, fresh, left = f"{arguments.build}/kiln", {key_of(case) for case in report["cases"]}, 0, 0
+def measure(arguments, report, progress):
+    kiln, done = f"{arguments.build}/kiln", {key_of(case) for case in report["cases"]}
     for function, settings in cases_of(arguments.dry_run, arguments.only):
         case = {"function": function, "settings": settings}
-        if key_of(case) in done:
-            continue
-        if time.monotonic() > end:
-            left += 1
+        if key_of(case) in done or not progress.begins():
             continue
         plan = plan_of(kiln, arguments.device, function, settings)
         case["image"], case["kernel"] = plan["image"], first_launch(plan)
@@ -139,29 +98,27 @@ def measure(arguments, report, end):
             time_of_call = bench(kiln, arguments.device, function, settings)
             case["nanoseconds"] = None if arguments.dry_run else time_of_call
         report["cases"].append(case)
-        write(arguments.out, report)
-        fresh += 1
-    return fresh, left
+        write_report(arguments.out, report)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--out", default="tune.json")
-    parser.add_argument("--seconds", type=float, default=540)
+    add_options(parser, 520, "tune.json")
     parser.add_argument("--only", help="functions with this in their names")
     parser.add_argument("--dry-run", action="store_true")
     arguments = parser.parse_args()
-    end = time.monotonic() + arguments.seconds
+    progress = Progress(arguments.seconds)
     try:
         device = device_of(f"{arguments.build}/kiln", arguments.device)
-        if device.get("name", "").startswith("kiln simulated") and not arguments.dry_run:
+        if device["name"].startswith("kiln simulated") and not arguments.dry_run:
             raise Failed("a simulated device has no times: --dry-run")
-        fresh, left = measure(arguments, read(arguments.out, device, arguments.dry_run), end)
+        identity = identity_of("tune_gpu.py", f"{arguments.build}/kiln", device, dry_run=arguments.dry_run)
+        measure(arguments, open_report(arguments.out, identity, ["cases"], arguments.anew), progress)
     except Failed as failure:
         sys.exit(f"tune_gpu.py: {failure}")
-    print(f"{arguments.out}: {fresh} cases measured{f', {left} left: run it again' if left else ', none left'}")
+    print(progress.text(arguments.out))
 
 
 if __name__ == "__main__":

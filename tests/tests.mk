@@ -78,7 +78,8 @@ run-tests: $(OUT)/tests/run ## run the tests on what is built; builds nothing bu
 		$(TESTS:%=-o %) $(LONG_TESTS) $(TEST_PROGRAMS) $(filter-out $(LONG_TESTS),$(TEST_SCRIPTS))
 
 # Tests on the machine's own GPUs, which check does not run: tests/gpu/gpu.sh.
-GPU_TESTS := $(patsubst %,tests/gpu/%_test.sh,operators story instructions sanitizer)
+## CHECK_GPU: options of check-gpu, instead of those that run all anew, however long it takes: make check-gpu CHECK_GPU=
+CHECK_GPU ?= --anew --seconds 0
 
 .PHONY: check-gpu run-gpu-tests
 check-gpu: ## operators, story and single instructions on this machine's GPUs, by its own drivers: docs/real-gpu.md
@@ -86,7 +87,7 @@ check-gpu: ## operators, story and single instructions on this machine's GPUs, b
 	@$(SUBMAKE) all examples test-programs ptx-programs
 	@$(SUBMAKE) run-gpu-tests
 run-gpu-tests: $(OUT)/tests/run ## check-gpu on what is built; builds nothing but the runner
-	@KILN_BUILD=$(CURDIR)/$(OUT) $(OUT)/tests/run -t 3600 -d $(OUT)/gpu/log $(TESTS:%=-o %) $(GPU_TESTS)
+	@scripts/check_gpu.sh $(OUT) $(CHECK_GPU) $(TESTS)
 
 .PHONY: ptx-programs
 ptx-programs: $(PTX_PROGRAMS) ## the operators' tests with bundles that have no cubins, in build/tests/ops-ptx: docs/real-gpu.md

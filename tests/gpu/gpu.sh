@@ -7,6 +7,7 @@
 #                         skip_all, where there is none
 #   gpu_info DEVICE KEY   what `kiln info` says of one: name, target, driver
 
+. tests/gpu/results.sh
 info=$("$KILN_BUILD/kiln" info --json)
 
 gpu_info() {
@@ -34,11 +35,12 @@ find_gpus() {
     done
 }
 
-# A program of the operators' tests. A simulator that complains has found something.
+# A program of the operators' tests, as long as there is time. A simulator that complains has found something.
 operator_runs() { # DEVICE COMMAND...
     local status
-    KILN_TEST_LOG=1 KILN_TEST_DEVICES=$1 CMOCKA_MESSAGE_OUTPUT=TAP "${@:2}" >"$KILN_SCRATCH/out" 2>&1
+    KILN_TEST_LOG=1 KILN_TEST_DEVICES=$1 CMOCKA_MESSAGE_OUTPUT=TAP timeout "$(seconds_left)" "${@:2}" >"$KILN_SCRATCH/out" 2>&1
     status=$?
     cat "$KILN_SCRATCH/out"
-    [ $status -eq 0 ] && ! grep -q '^sim:' "$KILN_SCRATCH/out"
+    [ $status -eq 0 ] || return $status
+    ! grep -q '^sim:' "$KILN_SCRATCH/out"
 }

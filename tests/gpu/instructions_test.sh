@@ -5,6 +5,7 @@
 . tests/tap.sh
 . tests/gpu/gpu.sh
 find_gpus cuda
+open_results instructions
 programs=${KILN_GPU_INSTRUCTIONS-ptx_integer ptx_bits ptx_convert ptx_float ptx_float_sm100 ptx_special ptx_memory ptx_async
     ptx_video ptx_warp ptx_flow ptx_register ptx_matrix_move ptx_matrix ptx_matrix_sum ptx_wmma}
 mkdir -p "$KILN_BUILD/gpu/recorded"
@@ -16,10 +17,14 @@ agrees() { # DEVICE PROGRAM
     local record=$KILN_BUILD/gpu/recorded/${1/:/-}-$2.kernels
     rm -f "$record"
     KILN_TEST_RECORD=$record KILN_TEST_REAL_CUDA=${library%%,*} KILN_TEST_REAL_DEVICE=${1#*:} CMOCKA_MESSAGE_OUTPUT=TAP \
-        "$KILN_BUILD/tests/sim/tests/ptx/$2_test" >"$log" 2>"$log.errors"
+        timeout "$(seconds_left)" "$KILN_BUILD/tests/sim/tests/ptx/$2_test" >"$log" 2>"$log.errors"
     status=$?
     cat "$log.errors" >>"$log"
-    awk -v program="$2" '/^# (compared|sums)\|/ {print program "|" $0}' "$log" >>"$KILN_SCRATCH/rows"
+    [ $status -ne 124 ] || return 124
+    {
+        awk -F'|' -v program="$2" '$1 != program' "$rows"
+        awk -v program="$2" '/^# (compared|sums)\|/ {print program "|" $0}' "$log"
+    } >"$rows.part" && mv "$rows.part" "$rows"
     grep -E '^(# different|# failed|not ok|KILN_TEST)' "$log" | head -n 100
     awk -F'|' '/^# compared\|/ {rows++; bad += $6 + $7} END {exit !rows || bad}' "$log" && [ $status -eq 0 ]
 }
@@ -34,15 +39,16 @@ write_table() { # DEVICE
         echo "| driver | $(gpu_info "$1" driver)$(nvidia-smi --query-gpu=driver_version --format=csv,noheader 2>/dev/null | sed '1s/^/, /;1q') |"
         echo "| date | $(date -u +%Y-%m-%d) |"
         echo "| kiln | $(git describe --always --dirty 2>/dev/null || cat version) |"
-        awk -F'|' -f tests/gpu/instructions.awk "$KILN_SCRATCH/rows"
+        awk -F'|' -f tests/gpu/instructions.awk "$rows"
     } >"$KILN_BUILD/gpu/instructions-${1/:/-}.md"
     echo "# the table: $KILN_BUILD/gpu/instructions-${1/:/-}.md"
 }
 
 for device in $gpus; do
-    : >"$KILN_SCRATCH/rows"
+    rows=${results:-$KILN_SCRATCH/instructions}.${device/:/-}
+    [ -e "$rows" ] || : >"$rows"
     for program in $programs; do
-        check "$program on $device" agrees "$device" "$program"
+        once "$program on $device" agrees "$device" "$program"
     done
     write_table "$device"
 done

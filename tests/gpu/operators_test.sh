@@ -4,6 +4,7 @@
 . tests/sim/tests/operators/operators.sh
 . tests/gpu/gpu.sh
 find_gpus
+open_results operators
 
 passes() { # DEVICE PROGRAM
     operator_runs "$1" "$KILN_BUILD/tests/ops/$2_test"
@@ -16,13 +17,13 @@ passes_on_ptx() { # DEVICE PROGRAM
 }
 
 for device in $gpus; do
-    check "every image that fits $device loads" passes "$device" images
+    once "every image that fits $device loads" passes "$device" images
     for program in ${KILN_GPU_OPERATORS-$operator_programs}; do
-        check "$program on $device" passes "$device" "$program"
+        once "$program on $device" passes "$device" "$program"
     done
     case $device in cuda:*) ;; *) continue ;; esac
     for program in ${KILN_GPU_OPERATORS-$operator_programs}; do
-        check "$program on $device, PTX alone" passes_on_ptx "$device" "$program"
+        once "$program on $device, PTX alone" passes_on_ptx "$device" "$program"
     done
 done
 finish
