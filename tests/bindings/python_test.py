@@ -331,6 +331,33 @@ def trace(run):
 
 
 @case
+def programmatic(run):
+    """Calls meanwhile, and those of this thread alone, are on streams with the option, or are refused where it is not."""
+    kiln, x = run.kiln, np.ones((2, 4), np.float32)
+
+    def softmax():
+        np.testing.assert_array_equal(run("softmax", x, outputs={"y": (x.shape, x.dtype)}), x / 4)
+        return run.place.stream(0).state
+
+    def refuses():
+        refused(kiln.UnsupportedError, "cpu has no programmatic dependent launches", softmax)
+
+    plain, states = softmax(), []
+    with kiln.programmatic():
+        other = threading.Thread(target=lambda: states.append(softmax()))
+        other.start()
+        other.join()
+        if run.place.backend == "cpu":
+            refuses()
+        else:
+            assert softmax() != plain
+        with kiln.programmatic(False):
+            assert softmax() == plain
+    assert len(states) == 1 and (run.place.backend == "cpu" or states == [plain])
+    assert softmax() == plain
+
+
+@case
 def every_operator_is_there(run):
     from kiln import _describe
     for operator in _describe.operators():

@@ -96,7 +96,17 @@ static PyObject *start(PyObject *module, PyObject *check) {
     Py_RETURN_NONE;
 }
 
+/* programmatic(on), for this thread. */
+static PyObject *programmatic(PyObject *module, PyObject *on) {
+    int truth = PyObject_IsTrue(on);
+    (void)module;
+    if (truth < 0) return NULL;
+    plan_set_programmatic(truth);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef methods[] = {{"start", start, METH_O, NULL},
+                                {"programmatic", programmatic, METH_O, NULL},
                                 {"function", make_function, METH_VARARGS, NULL},
                                 {"register", array_register, METH_VARARGS, NULL},
                                 {NULL, NULL, 0, NULL}};

@@ -54,6 +54,9 @@ PyObject *plan_run(plan *known, const arguments *all, PyObject *const *values);
 
 uint64_t key_hash(const arguments *all);
 
+/* Whether the kernels of this thread's calls may begin before those in front of them have ended. */
+void plan_set_programmatic(bool on);
+
 /* What raises a status. */
 extern PyObject *fast_check;
 

@@ -45,11 +45,17 @@ PyObject *fast_check;
 typedef struct stream_cache {
     kiln_stream streams[STREAMS_MAX];
     void *natives[STREAMS_MAX];
+    bool programmatic[STREAMS_MAX];
     unsigned next;
 } stream_cache;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t caches;
+static _Thread_local bool programmatic;
+
+void plan_set_programmatic(bool on) {
+    programmatic = on;
+}
 
 static void close_streams(void *memory) {
     stream_cache *cache = memory;
@@ -62,6 +68,15 @@ static void make_caches(void) {
     pthread_key_create(&caches, close_streams);
 }
 
+/* The cached stream, as the thread wants it now. */
+static kiln_status stream_at(stream_cache *cache, unsigned place, kiln_stream **out_stream) {
+    *out_stream = &cache->streams[place];
+    if (cache->programmatic[place] == programmatic) return KILN_OK;
+    kiln_status status = kiln_stream_set_programmatic(*out_stream, programmatic);
+    if (!status) cache->programmatic[place] = programmatic;
+    return status;
+}
+
 static kiln_status stream_of(kiln_device *device, void *native, kiln_stream **out_stream) {
     static _Thread_local stream_cache *cache;
     if (!cache) {
@@ -70,16 +85,14 @@ static kiln_status stream_of(kiln_device *device, void *native, kiln_stream **ou
         if (!cache) return KILN_ERROR_OUT_OF_MEMORY;
         pthread_setspecific(caches, cache);
     }
-    for (int i = 0; i < STREAMS_MAX; i++)
-        if (cache->streams[i].device == device && cache->natives[i] == native) {
-            *out_stream = &cache->streams[i];
-            return KILN_OK;
-        }
+    for (unsigned i = 0; i < STREAMS_MAX; i++)
+        if (cache->streams[i].device == device && cache->natives[i] == native) return stream_at(cache, i, out_stream);
     unsigned place = cache->next++ % STREAMS_MAX;
     kiln_stream_close(&cache->streams[place]);
     cache->natives[place] = native;
-    *out_stream = &cache->streams[place];
-    return kiln_stream_borrow(device, native, *out_stream);
+    cache->programmatic[place] = false;
+    kiln_status status = kiln_stream_borrow(device, native, &cache->streams[place]);
+    return status ? status : stream_at(cache, place, out_stream);
 }
 
 /* ---- Plans ---- */

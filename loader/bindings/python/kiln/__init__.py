@@ -11,9 +11,10 @@ from kiln._device import Device, device
 from kiln._gated_mlp import GatedMLP
 from kiln._library import Error, errors, version
 from kiln._names import attention, element_wise_mul_add, fused_add_gelu, gemm, quantize
+from kiln._programmatic import programmatic
 from kiln._trace import trace
 
 globals().update(errors)
 __all__ = ["Device", "Error", "GatedMLP", "Timing", "attention", "benchmark", "device", "element_wise_mul_add",
-           "fused_add_gelu", "gemm", "ops", "quantize", "trace", "version", *errors]
+           "fused_add_gelu", "gemm", "ops", "programmatic", "quantize", "trace", "version", *errors]
 __version__ = version()

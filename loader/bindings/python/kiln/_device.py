@@ -18,6 +18,16 @@ class _Options(ctypes.Structure):
 
 class _Stream(ctypes.Structure):
     _fields_ = [("device", ctypes.c_void_p), ("native", ctypes.c_void_p), ("state", ctypes.c_void_p)]
+    programmatic = False
+
+
+class _Thread(threading.local):
+    """What a thread has asked for: ``kiln.programmatic()``."""
+
+    programmatic = False
+
+
+thread = _Thread()
 
 
 class Device:
@@ -48,7 +58,11 @@ class Device:
             stream = _Stream()
             check(lib.kiln_stream_borrow(self.handle, native or None, ctypes.byref(stream)))
             streams[native] = stream
-        return streams[native]
+        stream = streams[native]
+        if stream.programmatic != thread.programmatic:
+            check(lib.kiln_stream_set_programmatic(ctypes.byref(stream), thread.programmatic))
+            stream.programmatic = thread.programmatic
+        return stream
 
     def __repr__(self) -> str:
         return f"kiln.Device({self.backend}:{self.ordinal})"

@@ -40,6 +40,7 @@ for _name, _result, _arguments in (
     ("kiln_device_get_info", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p)),
     ("kiln_device_selection_log", ctypes.c_char_p, (ctypes.c_void_p,)),
     ("kiln_stream_borrow", ctypes.c_int, (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)),
+    ("kiln_stream_set_programmatic", ctypes.c_int, (ctypes.c_void_p, ctypes.c_int32)),
     ("kiln_stream_sync", ctypes.c_int, (ctypes.c_void_p,)),
     ("kiln_event_create", ctypes.c_int, (ctypes.c_void_p, ctypes.c_uint32, ctypes.c_void_p)),
     ("kiln_event_destroy", None, (ctypes.c_void_p,)),
