@@ -83,22 +83,25 @@ KILN_ENTRY(amax, kiln_amax_args) {
 }
 
 KILN_ENTRY(amax_transposed, kiln_amax_transposed_args) {
-    KILN_SHARED kiln_transposed_shared shared;
+    KILN_SHARED kiln_vector tile[KILN_TRANSPOSED_VECTORS];
+    KILN_SHARED float of_lines[KILN_TRANSPOSED_LINES];
     const kiln_transposed *t = &args.x;
     const uint64_t row = kiln_block() << t->rows_log2;
     if (row >= (uint64_t)t->rows) return; /* the whole block */
-    kiln_transposed_clear(&shared);
+    kiln_greatest_number greatest = kiln_greatest_number_none(true);
     KILN_LOOP
     for (uint32_t i = 0; i < args.tiles; i++) {
         const uint64_t col = (kiln_tile() * (uint64_t)args.tiles + i) << KILN_TRANSPOSED_COLS_LOG2;
         if (col >= (uint64_t)t->cols) break;
-        kiln_transposed_load(t, row, col, shared.tile);
+        kiln_transposed_load(t, kiln_transposed_at(t, row, col), tile);
         kiln_barrier();
-        kiln_transposed_take(&shared);
+        kiln_transposed_take(t, tile, &greatest);
         kiln_barrier();
     }
+    kiln_transposed_tell(greatest, of_lines);
+    kiln_barrier();
     const uint32_t own = kiln_thread();
     if (own >= (args.shared ? 1u : kiln_transposed_inside(t->rows, row, t->rows_log2))) return;
     args.partials[(args.shared ? kiln_block() : row + own) * (uint64_t)args.partial_cols + kiln_tile()] =
-        kiln_transposed_greatest(t, &shared, own, args.shared != 0);
+        kiln_transposed_greatest(t, of_lines, own, args.shared != 0);
 }

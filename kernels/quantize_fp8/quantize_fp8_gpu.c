@@ -22,5 +22,6 @@ KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
 
 KILN_ENTRY(quantize_fp8_transposed, kiln_quantize_transposed_args) {
     KILN_SHARED kiln_quantize_transposed_shared shared;
-    kiln_quantize_transposed(&args, &shared);
+    KILN_DYNAMIC_SHARED(kiln_vector, tiles);
+    kiln_quantize_transposed(&args, tiles, &shared);
 }

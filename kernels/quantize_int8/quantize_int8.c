@@ -27,9 +27,17 @@ static kiln_status quantize_int8(kiln_stream *stream, const kiln_quantize_int8_p
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     if (kiln__is_transposed(params->cols, params->x_stride, params->x_col_stride)) {
         kiln_quantize_transposed_args transposed;
-        KILN__TRY(kiln__quantize_transposed_prepare(name, &call, kiln__part_size_log2(part), &transposed, &config));
+        KILN__TRY(kiln__quantize_transposed_prepare(name, &stream->device->info, &call, kiln__part_size_log2(part),
+                                                    &transposed, &config));
         if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;
-        return launch(stream, part, KERNEL_quantize_int8_transposed, &config, &transposed, sizeof transposed);
+        const kiln_module *module;
+        KILN__TRY(
+            kiln__operator_require(stream, KILN__OPERATOR_quantize_int8, part, &kiln__bundle_quantize_int8, &module));
+        const kiln_kernel *cluster = &module->kernels[KERNEL_quantize_int8_transposed_cluster];
+        if (kiln__quantize_transposed_cluster(cluster, kiln__part_size_log2(part), &transposed, &config))
+            return kiln__operator_launch(stream, cluster, &config, &transposed, sizeof transposed);
+        return kiln__operator_launch(stream, &module->kernels[KERNEL_quantize_int8_transposed], &config, &transposed,
+                                     sizeof transposed);
     }
     KILN__TRY(kiln__quantize_prepare(name, &call, kiln__part_size_log2(part), &args, &config));
     if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;

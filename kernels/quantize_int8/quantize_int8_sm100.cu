@@ -8,7 +8,8 @@
 
 KILN_ENTRY(quantize_int8_transposed, kiln_quantize_transposed_args) {
     KILN_SHARED kiln_quantize_transposed_shared shared;
-    kiln_quantize_transposed(&args, &shared);
+    KILN_DYNAMIC_SHARED(kiln_vector, tiles);
+    kiln_quantize_transposed(&args, tiles, &shared);
 }
 
 #undef KILN_ENTRY_HEAD

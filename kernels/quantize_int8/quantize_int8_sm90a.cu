@@ -1,5 +1,6 @@
 /* quantize_int8 for sm_90a: quantize_int8_gpu.c, and quantize_sm90a.h where that applies. Its kernel may begin before
- * the preceding kernel has ended.
+ * the preceding kernel has ended. Rows of x whose columns are not adjacent are for clusters of blocks
+ * (quantize_transposed_cluster.h).
  *
  * Measured on an H100 (driver 580.159.04, 2026-11-26), 16384 x 4096 in bf16: 68.9 us with a scale for each row, where a
  * copy of as many bytes takes 67.3 and quantize_int8_gpu.c took 77.4; 71.6 us with scales of 128 columns, where that
@@ -9,11 +10,12 @@
 #include "kernels/common/tuned.h"
 
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_int8_eight(values, bound)
-#include "kernels/common/quantize_transposed_gpu.h"
+#include "kernels/common/quantize_transposed_cluster.h"
 
 KILN_ENTRY(quantize_int8_transposed, kiln_quantize_transposed_args) {
     KILN_SHARED kiln_quantize_transposed_shared shared;
-    kiln_quantize_transposed(&args, &shared);
+    KILN_DYNAMIC_SHARED(kiln_vector, tiles);
+    kiln_quantize_transposed(&args, tiles, &shared);
 }
 
 #undef KILN_ENTRY_HEAD
@@ -33,3 +35,13 @@ KILN_ENTRY(quantize_int8, kiln_quantize_args) {
 KILN_TUNED_PARTS(f16 bf16)
 KILN_PROGRAMMATIC(quantize_int8)
 KILN_PROGRAMMATIC(quantize_int8_transposed)
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD KILN_QUANTIZE_CLUSTER_HEAD
+
+KILN_ENTRY(quantize_int8_transposed_cluster, kiln_quantize_transposed_args) {
+    KILN_SHARED kiln_quantize_cluster_shared shared;
+    KILN_DYNAMIC_SHARED(kiln_vector, tiles);
+    kiln_quantize_transposed_of_cluster(&args, tiles, &shared);
+}
+KILN_PROGRAMMATIC(quantize_int8_transposed_cluster)

@@ -7,8 +7,8 @@
  * not aligned go element by element.
  *
  * Where columns are not adjacent a block turns a tile of 128 columns by 64 rows of 16 bits, or 32 of f32, in shared
- * memory, and a thread takes blocks of 16 elements from there. An H200 took 61 us for 14336 x 4096 of bf16, and 55
- * with adjacent columns (2026-11-27).
+ * memory, and a thread takes blocks of 16 elements from there. When the tile was stored there element by element, an
+ * H200 took 61 us for 14336 x 4096 of bf16, and 55 with adjacent columns (2026-11-27).
  *
  * Floor: one read of x and one write of half a byte for each element and of a byte for each 16, at memory bandwidth:
  * 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the time that
@@ -149,9 +149,10 @@ KILN_ENTRY(quantize_nvfp4_transposed, kiln_quantize_nvfp4_transposed_args) {
     const kiln_transposed *t = &args.x;
     const uint64_t first = kiln_block() << t->rows_log2, scale_cols = (uint64_t)plain->shape.cols;
     if (first >= (uint64_t)plain->shape.rows) return; /* the whole block */
-    const uint32_t own = kiln_thread(), rows = kiln_transposed_inside(t->rows, first, t->rows_log2);
+    const kiln_transposed_tile at = kiln_transposed_at(t, first, (uint64_t)kiln_tile() << KILN_TRANSPOSED_COLS_LOG2);
+    const uint32_t own = kiln_thread(), rows = at.rows;
     const uint32_t end = kiln_transposed_inside(plain->shape.rows, first, t->rows_log2);
-    kiln_transposed_load(t, first, kiln_tile() << KILN_TRANSPOSED_COLS_LOG2, shared.tile);
+    kiln_transposed_load(t, at, shared.tile);
     if (own < end) {
         const uint64_t row = first + own;
         float global_scale = 1.0f;
@@ -169,7 +170,7 @@ KILN_ENTRY(quantize_nvfp4_transposed, kiln_quantize_nvfp4_transposed_args) {
         kiln_vector vectors[VECTORS];
         KILN_UNROLL
         for (uint32_t i = 0; i < VECTORS; i++)
-            vectors[i] = shared.tile[kiln_transposed_place(r, b * VECTORS + i)];
+            vectors[i] = shared.tile[kiln_transposed_place(t, r, b * VECTORS + i)];
         codes words;
         const uint32_t scale = quantize_vectors(&words, vectors, shared.encode[r]);
         plain->scales[plain->swizzled ? kiln_nvfp4_swizzled(row, block, scale_cols) : row * scale_cols + block] =

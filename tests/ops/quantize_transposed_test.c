@@ -251,6 +251,8 @@ static void test_whole_tiles(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int way = 0; way < 4; way++)
             quantize(stream, p, way % 2, 128, 256, way);
+    for (int round = 0; round < 4; round++) /* clusters of blocks */
+        quantize(stream, round / 2 ? BF16 : F16, round % 2, 40, 2100, 0);
     quantize(stream, BF16, true, 3, 7500, 0);
     find_amax(stream, BF16, 24, 1200, 0);
     for (int way = 0; way < 4; way++) /* one row, whose strides may be 1 and 1 */

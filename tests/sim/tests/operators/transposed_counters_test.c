@@ -1,12 +1,13 @@
 /* What amax, quantize_fp8, quantize_int8 and quantize_nvfp4 touch of a transposed tensor, counted, on simulated
- * devices: each element is read once, or twice for scales of rows that take several tiles, in full sectors and, but for
- * NVFP4, without meeting a bank of shared memory twice.
+ * devices: each element is read once, or twice for scales of rows for which a block has no memory, in full sectors and,
+ * but for NVFP4, without meeting a bank of shared memory twice.
  *
  * KILN_SIM_DEVICES names the devices; unset, one of each way to compile. */
 #include "tests/assert_ok.h"
 #include "tests/sim/tests/operators/each_device.h"
 
 enum { ROWS = 128, COLS = 256, GROUP = 128, ELEMENT = 2, SECTOR = 32, WIDE = 1024 };
+enum { CLUSTER_ROWS = 32, CLUSTER_COLS = 2048 }; /* a tile for each block of a cluster */
 
 static void *x, *codes, *scales, *amax;
 
@@ -46,35 +47,39 @@ static sim_counters counted(const char *kernel) {
     return launch.counters;
 }
 
-static sim_counters quantized(bool fp8, int64_t cols, int64_t scale_rows, int64_t scale_cols) {
+/* x of f16, whose rows are adjacent. */
+static sim_counters quantized(bool fp8, int64_t rows, int64_t cols, int64_t scale_rows, int64_t scale_cols,
+                              const char *kernel) {
     const kiln_quantize_fp8_params of_fp8 = {.codes = codes,
                                              .scales = scales,
                                              .x = x,
-                                             .rows = ROWS,
+                                             .rows = rows,
                                              .cols = cols,
                                              .scale_rows = scale_rows,
                                              .scale_cols = scale_cols,
                                              .x_stride = 1,
-                                             .x_col_stride = ROWS};
+                                             .x_col_stride = rows};
     const kiln_quantize_int8_params of_int8 = {.codes = codes,
                                                .scales = scales,
                                                .x = x,
-                                               .rows = ROWS,
+                                               .rows = rows,
                                                .cols = cols,
                                                .scale_rows = scale_rows,
                                                .scale_cols = scale_cols,
                                                .x_stride = 1,
-                                               .x_col_stride = ROWS};
+                                               .x_col_stride = rows};
+    char name[64];
+    snprintf(name, sizeof name, "kiln_quantize_%s_%s_f16", fp8 ? "fp8" : "int8", kernel);
     sim.reset();
     assert_ok(fp8 ? kiln_quantize_fp8_f16(&stream, &of_fp8) : kiln_quantize_int8_f16(&stream, &of_int8));
-    return counted(fp8 ? "kiln_quantize_fp8_transposed_f16" : "kiln_quantize_int8_transposed_f16");
+    return counted(name);
 }
 
 static void groups_are_read_once(void **state) {
     (void)state;
     const uint64_t size = ROWS * COLS, written = size + ROWS * COLS / GROUP * sizeof(float);
     for (int fp8 = 0; fp8 < 2; fp8++) {
-        const sim_counters c = quantized(fp8, COLS, ROWS, COLS / GROUP);
+        const sim_counters c = quantized(fp8, ROWS, COLS, ROWS, COLS / GROUP, "transposed");
         assert_int_equal(c.global_read_bytes, size * ELEMENT);
         assert_int_equal(c.global_written_bytes, written);
         assert_int_equal(c.shared_conflicts, 0);
@@ -84,14 +89,40 @@ static void groups_are_read_once(void **state) {
     }
 }
 
-static void rows_and_blocks_of_several_tiles_are_read_twice_at_most(void **state) {
+static void blocks_are_read_once(void **state) {
     (void)state;
     for (int fp8 = 0; fp8 < 2; fp8++) {
-        const sim_counters row = quantized(fp8, WIDE, ROWS, 1), block = quantized(fp8, COLS, 1, COLS / GROUP);
-        assert_in_range(row.global_read_bytes, ROWS * WIDE * ELEMENT, 2 * ROWS * WIDE * ELEMENT - 1);
-        assert_in_range(block.global_read_bytes, ROWS * COLS * ELEMENT, 2 * ROWS * COLS * ELEMENT - 1);
-        assert_int_equal(row.global_written_bytes, ROWS * WIDE + ROWS * sizeof(float));
-        assert_int_equal(block.global_written_bytes, ROWS * COLS + COLS / GROUP * sizeof(float));
+        const sim_counters c = quantized(fp8, ROWS, COLS, 1, COLS / GROUP, "transposed");
+        assert_int_equal(c.global_read_bytes, ROWS * COLS * ELEMENT);
+        assert_int_equal(c.global_written_bytes, ROWS * COLS + COLS / GROUP * sizeof(float));
+        assert_int_equal(c.shared_conflicts, 0);
+    }
+}
+
+/* 32 at a time take 64 KiB. */
+static void rows_are_read_once_where_there_is_memory(void **state) {
+    (void)state;
+    const bool held = info.max_shared_bytes > 128 << 10;
+    const uint64_t size = ROWS * WIDE * ELEMENT;
+    for (int fp8 = 0; fp8 < 2; fp8++) {
+        const sim_counters c = quantized(fp8, ROWS, WIDE, ROWS, 1, "transposed");
+        assert_in_range(c.global_read_bytes, size, held ? size : 2 * size - 1);
+        assert_int_equal(c.global_written_bytes, ROWS * WIDE + ROWS * sizeof(float));
+        assert_int_equal(c.shared_conflicts, 0);
+    }
+}
+
+static void clusters_read_long_rows_once(void **state) {
+    (void)state;
+    const bool clusters = info.backend == KILN_BACKEND_CUDA && info.target.compute_capability == 90;
+    const char *kernel = clusters ? "transposed_cluster" : "transposed";
+    const uint64_t size = CLUSTER_ROWS * CLUSTER_COLS, read = size * ELEMENT, of_scales = CLUSTER_ROWS * sizeof(float);
+    for (int fp8 = 0; fp8 < 2; fp8++) {
+        const sim_counters c = quantized(fp8, CLUSTER_ROWS, CLUSTER_COLS, CLUSTER_ROWS, 1, kernel);
+        assert_in_range(c.global_read_bytes, read, clusters ? read : 2 * read - 1);
+        assert_int_equal(c.global_written_bytes, size + of_scales);
+        assert_int_equal(c.global_sectors, (c.global_read_bytes + size + of_scales) / SECTOR);
+        assert_int_equal(c.shared_conflicts, 0);
     }
 }
 
@@ -139,7 +170,9 @@ static void pairs_are_made_in_one_read(void **state) {
 static int run_group(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(groups_are_read_once),
-        cmocka_unit_test(rows_and_blocks_of_several_tiles_are_read_twice_at_most),
+        cmocka_unit_test(blocks_are_read_once),
+        cmocka_unit_test(rows_are_read_once_where_there_is_memory),
+        cmocka_unit_test(clusters_read_long_rows_once),
         cmocka_unit_test(magnitudes_are_found_in_one_read),
         cmocka_unit_test(pairs_are_made_in_one_read),
     };
