@@ -9,8 +9,8 @@
  * meet a bank twice. Heads are filled up to 64, 96, 128 or 256 elements with zeros that are not read from memory.
  *
  * prefill: a block does 128 rows, 16 by a warp, over tiles of 64 keys (16 where a head has 256 elements, whose queries
- * stay in shared memory). cp.async fetches the next tile of k and v while one is at work: one barrier a tile. The rows
- * with the most keys to see, the last, go first.
+ * stay in shared memory; on sm_75 those of 64 rows). cp.async fetches the next tile of k and v while one is at work:
+ * one barrier a tile. The rows with the most keys to see, the last, go first.
  *
  * Floor: 4 * rows * keys * head_dim operations, of which mma.sync does 0.6 of an H100's. A prototype of this structure
  * on an H100: 330 to 360 TFLOP/s at 4096 and 16384 keys (head_dim 128, on a par with FlashAttention-2). Tiles of 32
@@ -395,11 +395,11 @@ KILN_INLINE float quad_sum(float value) {
 
 /* ---- prefill ---- */
 
-template <uint32_t DIM>
+template <uint32_t DIM, uint32_t ROWS>
 KILN_INLINE void copy_queries(const kiln_attention_args &args, const kiln_sequence &s, uint32_t kv_head, uint32_t row,
                               uint32_t end, uint32_t shared) {
     KILN_LOOP
-    for (uint32_t i = kiln_thread(); i < PREFILL_ROWS * heads<DIM>::VECTORS; i += KILN_BLOCK) {
+    for (uint32_t i = kiln_thread(); i < ROWS * heads<DIM>::VECTORS; i += KILN_BLOCK) {
         uint32_t place = i / heads<DIM>::VECTORS, vector = i % heads<DIM>::VECTORS, number = row + place;
         row_place at = row_place_of(args, s, kv_head, number < end ? number : end - 1);
         const kiln_element *q = (const kiln_element *)args.q + at.token * (uint64_t)args.q_stride;
@@ -456,7 +456,10 @@ KILN_INLINE void write_rows(const kiln_attention_args &args, const kiln_sequence
     }
 }
 
-template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_attention_args &args) {
+/* Blocks of ROWS rows, whose warps all copy, over tiles of KEYS keys. One stage of these is for copies that wait in
+ * registers: a tile lands when the one before has been read. */
+template <uint32_t DIM, uint32_t KEYS, uint32_t ROWS = PREFILL_ROWS, uint32_t STAGES = 2>
+KILN_INLINE void prefill(const kiln_attention_args &args) {
     enum : uint32_t {
         PITCH = heads<DIM>::PITCH,
         TILE_BYTES = KEYS * PITCH,
@@ -469,12 +472,12 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
     KILN_DYNAMIC_SHARED(kiln_vector, memory);
     uint32_t shared = kiln_sm80_shared(memory), warp = kiln_thread() / LANES, lane = kiln_thread() % LANES;
     kiln_attention_work work = kiln_attention_work_of(&args, 0, (uint32_t)kiln_block());
-    work.row = (args.row_tiles - 1 - kiln_tile()) * PREFILL_ROWS; /* the last rows first: with causal they see most */
-    if (work.batch >= args.batch) return;                         /* the whole block */
+    work.row = (args.row_tiles - 1 - kiln_tile()) * ROWS; /* the last rows first: with causal they see most */
+    if (work.batch >= args.batch) return;                 /* the whole block */
     kiln_sequence s = kiln_sequence_of(&args, work.batch);
     uint32_t end = s.seqlen_q * args.group; /* of the rows */
     if (work.row >= end) return;            /* the whole block */
-    kiln_attention_trim(&args, &s, work.row + PREFILL_ROWS < end ? work.row + PREFILL_ROWS : end, &work);
+    kiln_attention_trim(&args, &s, work.row + ROWS < end ? work.row + ROWS : end, &work);
 
     uint32_t copy_row = warp % KEY_WARPS * COPY_KEYS + lane % COPY_KEYS;
     uint32_t copy_vector = warp / KEY_WARPS * COPY_VECTORS + lane / COPY_KEYS;
@@ -497,8 +500,8 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
     land_stage();
 
     /* Queries that registers take have the place of the second stage, others a place of their own. */
-    uint32_t queries_shared = shared + (QUERIES_SHARED ? 2 : 1) * STAGE_BYTES;
-    copy_queries<DIM>(args, s, work.kv_head, work.row, end, queries_shared);
+    uint32_t queries_shared = shared + (QUERIES_SHARED ? STAGES : 1) * STAGE_BYTES;
+    copy_queries<DIM, ROWS>(args, s, work.kv_head, work.row, end, queries_shared);
     copies_commit();
     queries_shared += warp * WARP_ROWS * PITCH;
     copies_wait<0>();
@@ -511,24 +514,27 @@ template <uint32_t DIM, uint32_t KEYS> KILN_INLINE void prefill(const kiln_atten
     }
 
     uint32_t row = work.row + warp * WARP_ROWS;
+    bool has_rows = row < end && warp * WARP_ROWS < ROWS;
     score_scale scale = score_scale_of(args, work.kv_head);
     int32_t tree = masked_from(args, s);
     rows_of_warp<DIM> rows;
     start_rows(args, s, work, row, end, &rows);
     KILN_LOOP
-    for (uint32_t key = work.key, stage = 0; key < work.key_end; key += KEYS, stage ^= 1) {
+    for (uint32_t key = work.key, stage = 0; key < work.key_end; key += KEYS, stage ^= STAGES - 1) {
         copies_wait<0>();
         kiln_barrier();
-        copy_stage(stage ^ 1);
+        if (STAGES == 2 || !codes) copy_stage(stage ^ (STAGES - 1));
         uint32_t tile = shared + stage * STAGE_BYTES;
-        if (row < end)
+        if (has_rows)
             add_keys<DIM, KEYS, QUERIES_SHARED, false>(args, scale, tree, &rows, queries, queries_shared, tile,
                                                        tile + TILE_BYTES, key);
+        if (STAGES == 1) kiln_barrier();
+        if (STAGES == 1 && codes) copy_stage(0);
         land_stage();
     }
     copies_wait<0>();
     kiln_barrier();
-    if (row < end) write_rows(args, s, work, row, end, scale.unit, rows, (char *)memory + warp * WARP_ROWS * PITCH);
+    if (has_rows) write_rows(args, s, work, row, end, scale.unit, rows, (char *)memory + warp * WARP_ROWS * PITCH);
 }
 
 #endif
