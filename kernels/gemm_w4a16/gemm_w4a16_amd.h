@@ -38,8 +38,7 @@
 #define KILN_KERNELS_GEMM_W4A16_AMD_H
 
 #include "kernels/common/tuned.h"
-#include "kernels/common/two.h"
-#include "kernels/gemm_w4a16/gemm_w4a16_portable.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_amd_numbers.h"
 
 enum : uint32_t {
     STAGE_DEPTH = 32,
@@ -50,48 +49,7 @@ enum : uint32_t {
     RASTER = 8                               /* rows of tiles that neighbouring blocks go over together */
 };
 
-/* ---- Numbers ---- */
-
-/* Eight integers times a scale plus a zero, each rounded once. */
-#if defined(KILN_PART_f16)
-KILN_INLINE kiln_vector weights_of(uint32_t codes, uint32_t scale, uint32_t zero) {
-    const kiln_pair units = {(_Float16)1.0f, (_Float16)0.0625f}, origin = {(_Float16)-1032.0f, (_Float16)-72.0f};
-    const kiln_pair scales = __builtin_bit_cast(kiln_pair, scale * 0x10001u);
-    const kiln_pair zeros = __builtin_bit_cast(kiln_pair, zero * 0x10001u);
-    const uint32_t biased = codes ^ 0x88888888u;
-    uint32_t thousands = 0x64006400u;
-    asm("" : "+v"(thousands)); /* in a vector register, where one instruction masks bits and adds these */
-    kiln_vector vector;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        const uint32_t twice = __builtin_amdgcn_perm(biased, biased, 0x0c000c00u + i * 0x10001u);
-        const kiln_pair bits = __builtin_bit_cast(kiln_pair, (twice & 0x00f0000fu) | thousands);
-        const kiln_pair integers = __builtin_elementwise_fma(bits, units, origin);
-        vector.words[i] = __builtin_bit_cast(uint32_t, __builtin_elementwise_fma(integers, scales, zeros));
-    }
-    return vector;
-}
-#else
-KILN_INLINE kiln_vector weights_of(uint32_t codes, uint32_t scale, uint32_t zero) {
-    kiln_two group = kiln_two_of(kiln_float(scale << 16), kiln_float(zero << 16));
-    asm("" : "+v"(group)); /* one pair of registers, else each is half of one that may be on its way */
-    const kiln_two scales = kiln_two_of(group.x, group.x), zeros = kiln_two_of(group.y, group.y);
-    uint32_t biased = codes ^ 0x88888888u, even = biased & 0x0f0f0f0fu, odd = biased >> 4 & 0x0f0f0f0fu;
-    float middle = 8.0f;
-    asm("" : "+v"(even), "+v"(odd)); /* else bytes are not converted where they are, */
-    asm("" : "+v"(middle));          /* and integers subtracted before */
-    const kiln_two origin = kiln_two_of(-middle, -middle);
-    kiln_vector vector;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        const kiln_two raised = kiln_two_of((float)(even >> 8 * i & 255u), (float)(odd >> 8 * i & 255u));
-        const kiln_two numbers = __builtin_elementwise_fma(raised + origin, scales, zeros);
-        const float values[] = {numbers.x, numbers.y};
-        vector.words[i] = kiln_pair_of(values);
-    }
-    return vector;
-}
-#endif
+/* ---- Stages ---- */
 
 /* Elements times factors, rounded. */
 KILN_INLINE kiln_vector times(kiln_vector vector, kiln_vector factors) {
@@ -103,8 +61,6 @@ KILN_INLINE kiln_vector times(kiln_vector vector, kiln_vector factors) {
         values[i] *= by[i];
     return kiln_vector_of(values);
 }
-
-/* ---- Stages ---- */
 
 /* A thread's vectors of the rows of a. Rows beyond the last are the last one. Writes of eight neighbouring threads,
  * which have the same vector of 8 rows, meet no bank twice. */
@@ -252,20 +208,19 @@ KILN_INLINE void write_sums(const kiln_gemm_w4a16_args *args, float *partials,
 
 /* ---- Tiles ---- */
 
-/* What a block does: a tile, and a share of k. */
+/* What a block does: a tile, and a share of k. Of blocks there are fewer than 2^32: a d of so many tiles has 32 TB. */
 struct work {
     uint32_t tile_row, tile_col, split;
 };
 
 template <uint32_t DIES> KILN_INLINE work work_of(const kiln_gemm_w4a16_args &args, uint32_t tile_cols) {
-    uint64_t number = kiln_block() * tile_cols + kiln_tile();
-    const uint64_t count = (uint64_t)tile_cols * args.tile_rows * args.splits;
+    const uint32_t count = tile_cols * args.tile_rows * args.splits;
+    uint32_t number = (uint32_t)kiln_block() * tile_cols + kiln_tile();
     if (DIES > 1 && number < count) { /* a die's blocks are those whose numbers are the same modulo DIES */
-        const uint64_t die = number % DIES, each = count / DIES, more = count % DIES;
+        const uint32_t die = number % DIES, each = count / DIES, more = count % DIES;
         number = die * each + (die < more ? die : more) + number / DIES;
     }
-    const uint32_t block = (uint32_t)(number / tile_cols), col = (uint32_t)(number % tile_cols);
-    const uint32_t row = block % args.tile_rows;
+    const uint32_t block = number / tile_cols, col = number % tile_cols, row = block % args.tile_rows;
     /* Down RASTER rows of tiles before the next column. */
     const uint32_t band = row / RASTER, place = row % RASTER * tile_cols + col;
     const uint32_t height = args.tile_rows - band * RASTER < RASTER ? args.tile_rows - band * RASTER : RASTER;

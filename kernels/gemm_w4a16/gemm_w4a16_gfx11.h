@@ -6,6 +6,7 @@
 
 #include "kernels/arch/gfx11.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_amd_rows.h"
 
 struct wmma {
     enum : uint32_t { WAVE = 32, SIDE = 16, DIES = 1, PRODUCTS = 1, ELEMENTS = 8 };
@@ -32,6 +33,27 @@ KILN_ENTRY(gemm_w4a16_mma_large, kiln_gemm_w4a16_args) {
 
 KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
     gemm_w4a16_mma<wmma, 64, 64, 32, 16>(args);
+}
+
+/* For few rows. */
+struct few {
+    enum : uint32_t { WAVE = 32, PARTS = 1, CHUNKS = 4, ELEMENTS = 8 };
+    typedef wmma::sums sums;
+    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return wmma::row_of(lane, element); }
+    KILN_INLINE kiln_gfx11_row row(const few_numbers &numbers, uint32_t i) {
+        const uint32_t *l = numbers.of[i].words, *h = numbers.of[i + 1].words;
+        return {l[0], l[1], l[2], l[3], h[0], h[1], h[2], h[3]};
+    }
+    KILN_INLINE sums multiply(const few_numbers &weights, const few_numbers &a, sums sum) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < FEW_VECTORS; i += 2)
+            sum = wmma::multiply(row(weights, i), row(a, i), 0, sum);
+        return sum;
+    }
+};
+
+KILN_ENTRY(gemm_w4a16_mma_few, kiln_gemm_w4a16_args) {
+    gemm_w4a16_few<few>(args);
 }
 
 #endif

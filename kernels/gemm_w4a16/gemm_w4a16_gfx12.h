@@ -5,6 +5,7 @@
 
 #include "kernels/arch/gfx12.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_amd_rows.h"
 
 struct wmma {
     enum : uint32_t { WAVE = 32, SIDE = 16, DIES = 1, PRODUCTS = 1, ELEMENTS = 8 };
@@ -29,6 +30,25 @@ KILN_ENTRY(gemm_w4a16_mma_large, kiln_gemm_w4a16_args) {
 
 KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
     gemm_w4a16_mma<wmma, 64, 64, 32, 16>(args);
+}
+
+/* For few rows. */
+struct few {
+    enum : uint32_t { WAVE = 32, PARTS = 2, CHUNKS = 2, ELEMENTS = 8 };
+    typedef wmma::sums sums;
+    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return wmma::row_of(lane, element); }
+    KILN_INLINE sums multiply(const few_numbers &weights, const few_numbers &a, sums sum) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < FEW_VECTORS; i++) {
+            const kiln_gfx12_row left = __builtin_bit_cast(kiln_gfx12_row, weights.of[i]);
+            sum = wmma::multiply(left, __builtin_bit_cast(kiln_gfx12_row, a.of[i]), 0, sum);
+        }
+        return sum;
+    }
+};
+
+KILN_ENTRY(gemm_w4a16_mma_few, kiln_gemm_w4a16_args) {
+    gemm_w4a16_few<few>(args);
 }
 
 #endif

@@ -6,7 +6,9 @@
 #define KILN_KERNELS_GEMM_W4A16_MFMA_H
 
 #include "kernels/arch/gfx90a.h"
+#include "kernels/arch/gfx90a_16x16_bf16.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd.h"
+#include "kernels/gemm_w4a16/gemm_w4a16_amd_rows.h"
 
 struct mfma {
     enum : uint32_t { WAVE = 64, SIDE = 32, DIES = MFMA_DIES, PRODUCTS = 2, ELEMENTS = 16 };
@@ -33,6 +35,29 @@ KILN_ENTRY(gemm_w4a16_mma_large, kiln_gemm_w4a16_args) {
 
 KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
     gemm_w4a16_mma<mfma, 64, 64, 32, 32>(args);
+}
+
+/* For few rows: v_mfma 16x16x16. */
+struct few {
+    enum : uint32_t { WAVE = 64, PARTS = 4, CHUNKS = 1, ELEMENTS = 4 };
+    typedef kiln_gfx90a_sums_16 sums;
+    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / 16 * 4 + element; }
+    KILN_INLINE sums multiply(const few_numbers &weights, const few_numbers &a, sums sum) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 2 * FEW_VECTORS; i++) {
+            const uint32_t *left = weights.of[i / 2].words + i % 2 * 2, *right = a.of[i / 2].words + i % 2 * 2;
+#ifdef KILN_PART_bf16
+            sum = kiln_gfx90a_mfma_16_bf16(left, right, sum);
+#else
+            sum = kiln_gfx90a_mfma_16_f16(left, right, sum);
+#endif
+        }
+        return sum;
+    }
+};
+
+KILN_ENTRY(gemm_w4a16_mma_few, kiln_gemm_w4a16_args) {
+    gemm_w4a16_few<few>(args);
 }
 
 #endif

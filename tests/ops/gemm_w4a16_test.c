@@ -39,11 +39,6 @@ static bool takes_packed(const kiln_stream *stream, precision p) {
     return has_kernel(stream, p, "gemm_w4a16_mma_rows_8");
 }
 
-/* Whether tiles of canonical weights are for matrix units. */
-static bool has_units(const kiln_stream *stream, precision p) {
-    return has_kernel(stream, p, "gemm_w4a16_mma_small");
-}
-
 static double any_number(void) {
     return random_number(-1, 1);
 }
@@ -202,7 +197,7 @@ static void reference(const product *t, shape s, precision p, double *expected, 
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {
-    s.units = has_units(stream, p);
+    s.units = has_kernel(stream, p, "gemm_w4a16_mma_small");
     harness_describe(
         "gemm_w4a16_%s %lld x %lld x %lld, groups of %lld%s, padding %lld, at %lld%s%s%s%s%s%s%s%s, tile %d, "
         "scale %g, activation %d",
@@ -450,14 +445,23 @@ static void test_packed_tiles(kiln_stream *stream) {
     }
 }
 
-/* Canonical weights in tiles of matrix units: several in each direction and parts of some, one stage of k and more,
- * groups of one stage and of several, blocks that share k and begin within a group, and what the portable kernel does
- * of the same sizes. */
-static void test_unit_tiles(kiln_stream *stream) {
+/* Canonical weights by matrix units. Few rows: one step of k, fewer than waves, and more; groups of one step and of
+ * several. Tiles: several in each direction and parts of some, one stage of k and more, groups of one stage and of
+ * several, blocks that share k and begin within a group; and the portable kernel of the same size. */
+static void test_units(kiln_stream *stream) {
+    static const int64_t of[][2] = {{128, 0}, {384, 128}, {1280, 256}, {1152, 0}};
     for (precision p = F16; p < precision_end(); p++) {
-        if (!has_units(stream, p)) continue;
+        if (!has_kernel(stream, p, "gemm_w4a16_mma_small")) continue;
+        for (int i = 0; i < 8; i++) {
+            shape s = {.m = i < 4 ? 1 + i : 4 + 2 * i, .n = 16 + i % 3 * 9, .k = of[i % 4][0], .group = of[i % 4][1]};
+            s.zeros = s.workspace = i % 2;
+            s.bias = i % 3, s.c = i % 4 == 2, s.groups_first = i >= 4, s.padding = i % 3 ? 0 : 8;
+            s.activation = i == 5 ? KILN_GEMM_SILU : KILN_GEMM_NONE;
+            s.scale = i % 5 ? 0 : -0.5;
+            run(stream, p, s);
+        }
         for (int tile = KILN_W4A16_TILE_AUTO; tile <= KILN_W4A16_TILE_128; tile++) {
-            shape s = {.m = 9, .n = 17, .k = 32, .tile = (kiln_w4a16_tile)tile};
+            shape s = {.m = 17, .n = 17, .k = 32, .tile = (kiln_w4a16_tile)tile};
             run(stream, p, s);
             if (tile == KILN_W4A16_TILE_PORTABLE) continue;
             s.m = tile == KILN_W4A16_TILE_128 ? 257 : 66, s.n = 130, s.k = 96, s.group = 32, s.zeros = s.bias = true;
@@ -781,7 +785,7 @@ int main(void) {
         on_each_device(test_packed_rows_of_vectors),
         on_each_device(test_packed_rows_of_many_blocks),
         on_each_device(test_packed_tiles),
-        on_each_device(test_unit_tiles),
+        on_each_device(test_units),
         on_each_device(test_packed_unaligned),
         on_each_device(test_packed_rounds),
         on_each_device(test_fused),

@@ -315,14 +315,15 @@ typedef struct kiln_gemm_w4a16_params {
  * 2210.17323) are converted by kiln/w4a16.h.
  *
  * Products are added in f32. A product of at most 8 rows of a reads the weights once. Every image takes canonical
- * weights. On AMD's matrix units (gfx90a, gfx942, gfx11, gfx12; f16 and bf16) tiles of more than 8 rows of a round q *
- * scale + zero to the precision, and a * pre_scale, too, if k is a multiple of 32 and rows of a, the weights, pre_scale
- * and norm_weight are 16-byte aligned, unless the portable tile is asked for; gfx90a's treat subnormal numbers as 0. On
- * NVIDIA's chips canonical weights always take the portable tile. An image with matrix units for sm80_v1 is faster with
- * weights in that layout; other images refuse them. In sm80_v1, n must be a multiple of 16 and k of 64, and rows of a,
- * the weights and pre_scale must be 16-byte aligned; up to 16 rows then read the weights once. There, a * pre_scale is
- * rounded to the precision before it is multiplied, and so is q * scale + zero in a product of more than 16 rows, which
- * on sm_90 is then multiplied with pre_scale, and rounded, instead of a.
+ * weights. AMD's matrix units (gfx90a, gfx942, gfx11, gfx12; f16 and bf16) multiply more than 8 rows of a, or fewer in
+ * groups of multiples of 128 without norm_weight, pre_scale and gates, if k is a multiple of 32, rows of a, the
+ * weights, pre_scale and norm_weight are 16-byte aligned, and the portable tile is not asked for. With more than 8 rows
+ * they may round q * scale + zero to the precision, and a * pre_scale; those of gfx90a take subnormal numbers as 0.
+ * NVIDIA's chips multiply canonical weights by the portable kernels alone. An image with matrix units for sm80_v1 is
+ * faster with weights in that layout; other images refuse them. In sm80_v1, n must be a multiple of 16 and k of 64, and
+ * rows of a, the weights and pre_scale must be 16-byte aligned; up to 16 rows then read the weights once. There, a *
+ * pre_scale is rounded to the precision before it is multiplied, and so is q * scale + zero in a product of more than
+ * 16 rows, which on sm_90 is then multiplied with pre_scale, and rounded, instead of a.
  *
  * With norm_weight, a[i][k] * norm_weight[k] / sqrt(mean of a[i]^2 + norm_eps) takes the place of a[i][k]. Calls of up
  * to 8 rows of a without pre_scale multiply with a * norm_weight and divide the sum by the root, if the weights are

@@ -69,7 +69,7 @@ static void rows_read_the_weights_once(void **state) {
     (void)state;
     enum { N = 64, K = 1024 };
     for (uint64_t m = 1; m <= 8; m += 7) {
-        const sim_counters c = product(KILN_W4A16_CANONICAL, KILN_W4A16_TILE_AUTO, m, N, K);
+        const sim_counters c = product(KILN_W4A16_CANONICAL, KILN_W4A16_TILE_PORTABLE, m, N, K);
         assert_int_equal(c.global_read_bytes, N * K / 2 + m * K * ELEMENT * N / COLUMNS + N * K / CHUNK * ELEMENT);
         assert_int_equal(c.global_written_bytes, m * N * ELEMENT);
     }
@@ -173,11 +173,27 @@ static void packed_tiles_read_each_factor_once(void **state) {
     tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_256_f16", KILN_W4A16_TILE_256, WARPS * LANES, 2, GROUP);
 }
 
+/* Each block of 16 columns by matrix units reads the rows of a, and each lane a scale for each of its results in what
+ * its wave does at once. No bank is met twice. */
+static void unit_rows_read_the_weights_once(void **state) {
+    (void)state;
+    enum { N = 48, K = 1024, RESULTS = WARPS * LANES };
+    kiln_kernel_info told;
+    for (uint64_t m = 1; m <= 16 && find_kernel("kiln_gemm_w4a16_mma_few_f16", &told); m += 15) {
+        const sim_counters c = product(KILN_W4A16_CANONICAL, KILN_W4A16_TILE_AUTO, m, N, K);
+        const uint64_t blocks = N / told.tile[1], scales = K / told.tile[2] * RESULTS * ELEMENT;
+        const uint64_t halves = strstr(info.name, "gfx11") ? 2 : 1; /* of a wave, which read the same */
+        assert_int_equal(c.global_read_bytes, halves * N * K / 2 + blocks * (halves * m * K * ELEMENT + scales));
+        assert_int_equal(c.global_written_bytes, m * N * ELEMENT);
+        assert_int_equal(c.shared_conflicts, 0);
+    }
+}
+
 /* Each tile of d by matrix units reads its rows of a, its canonical weights and, each thread, a scale for a group. No
  * bank is met twice. */
 static void unit_tiles_read_each_factor_once(void **state) {
     (void)state;
-    enum { THREADS = WARPS * LANES, K = 512 };
+    enum { THREADS = WARPS * LANES, K = 256 };
     static const char *const kernels[] = {"kiln_gemm_w4a16_mma_small_f16", "kiln_gemm_w4a16_mma_large_f16"};
     static const kiln_w4a16_tile tiles[] = {KILN_W4A16_TILE_64, KILN_W4A16_TILE_128};
     for (int i = 0; i < 2; i++) {
@@ -195,7 +211,8 @@ static int run_group(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_read_the_weights_once),         cmocka_unit_test(packed_rows_read_the_weights_once),
         cmocka_unit_test(packed_rows_read_small_groups_once), cmocka_unit_test(packed_rows_read_a_once_for_a_cluster),
-        cmocka_unit_test(packed_tiles_read_each_factor_once), cmocka_unit_test(unit_tiles_read_each_factor_once),
+        cmocka_unit_test(packed_tiles_read_each_factor_once), cmocka_unit_test(unit_rows_read_the_weights_once),
+        cmocka_unit_test(unit_tiles_read_each_factor_once),
     };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
 }
