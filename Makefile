@@ -191,7 +191,7 @@ demo: ## the main job on this machine: find its devices and run softmax on the b
 ARCH ?=
 OP   ?=
 
-.PHONY: images images-check
+.PHONY: images images-check tuning-images
 images: ## fire the kernels into embedded/; needs nvcc, clang-19, lld-19 and llvm-19
 	@scripts/deps.sh images
 	@scripts/archive.sh unpack embedded/*
@@ -201,6 +201,12 @@ images: ## fire the kernels into embedded/; needs nvcc, clang-19, lld-19 and llv
 images-check: ## are the images those of the sources? Fires them again where the very compilers are here
 	@scripts/images_check.sh
 	@loader/bindings/ggml/fire.sh fresh
+
+TUNED = $(sort $(shell sed -n 's|^+++ b/kernels/\([a-z0-9_]*\)/.*_sm.*|\1|p' kernels/tuning/*.patch))
+tuning-images: ## programs with other tiles for tune-gpu, of kernels/tuning, into build/tuning: docs/real-gpu.md
+	@scripts/deps.sh images
+	@$(SUBMAKE) all $(TUNED:%=$(OUT)/tests/ops/%_test)
+	@for patch in kernels/tuning/*.patch; do scripts/tuning_images.sh $(OUT) $$(basename $$patch .patch) $(HOST) || exit; done
 
 # ---- Documentation and order --------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ mkdir -p "$package"/{build,lib,models}
 (cd "$build" && cp --parents kiln tests/run examples/llama bench/gpu_copy tests/ops/*_test tests/ops-ptx/*_test tests/sim/tests/ptx/*_test "$package/build")
 find "$package/build" -type f -exec strip {} +
 cp "$build/libkiln.so.0" "$package/build"
+cp -r "$build/tuning" "$package/build" 2>/dev/null || echo "gpu_package: no tiles for tuning: make tuning-images" >&2
 cp -r --parents loader/bindings/python/kiln "$package"
 cp "$build"/python/*.so "$package/loader/bindings/python/kiln" 2>/dev/null || true # fast calls, where Python's headers are
 cp --parents tests/tap.sh tests/gpu/* tests/sim/tests/operators/operators.sh scripts/{check_gpu,story}.sh \

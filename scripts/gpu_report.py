@@ -40,12 +40,16 @@ def nvidia_smi(device, fields):
     return dict(zip(fields.split(","), (value.strip() for value in line.split(","))))
 
 
+def hash_of(path):
+    return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()
+
+
 def identity_of(by, program, device, **more):
     """What must be the same in all runs that make a report: who writes it, the device and its driver, and the build, which
     the SHA-256 of the program that is measured stands for."""
     version = nvidia_smi(device["device"], "driver_version").get("driver_version")
     return {"by": by, "device": device["name"], "driver": device["driver"] + (f", {version}" if version else ""),
-            "build": hashlib.sha256(pathlib.Path(program).read_bytes()).hexdigest(), **more}
+            "build": hash_of(program), **more}
 
 
 def open_report(path, identity, lists, anew):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes the kernels' rates, the last number of each KILN_SHAPE of a tuned source, of what scripts/tune_gpu.py measured, and
-says how well the operators choose by them.
+says how well the operators choose by them, and which of the tiles for tuning (kernels/tuning) would be faster, and where.
 
     scripts/tuning.py [--write] [--sources kernels] FILE.json...
 
@@ -55,11 +55,21 @@ def speed_of(case):
     return rounds * tile[0] * tile[1] * settings["k"] / case["nanoseconds"]
 
 
-def timed(reports):
+def timed(reports, shipped=True):
+    """The cases with times: those of kernels that ship, or of tiles for tuning."""
     for report in reports:
         for case in report["cases"]:
-            if case.get("nanoseconds"):
+            if case.get("nanoseconds") and shipped == (not case.get("variant")):
                 yield case
+
+
+def call_of(case):
+    settings = case["settings"]
+    return case["function"], settings["m"], settings["n"], settings["k"]
+
+
+def text_of(call):
+    return f"{call[0]} m={call[1]} n={call[2]} k={call[3]}"
 
 
 def rates_of(reports, sources):
@@ -99,13 +109,39 @@ def choices(reports):
     """Of each function and shape: the time of the kernel that a call takes over that of the fastest."""
     calls = collections.defaultdict(dict)
     for case in timed(reports):
-        settings = case["settings"]
-        calls[case["function"], settings["m"], settings["n"], settings["k"]][case["kernel"]] = case
+        calls[call_of(case)][case["kernel"]] = case
     for call, kernels in calls.items():
         taken = next(iter(kernels.values()))["automatic"]
         if len(kernels) > 1 and taken in kernels:
             fastest = min(kernels.values(), key=lambda case: case["nanoseconds"])
             yield call, taken, fastest["kernel"], kernels[taken]["nanoseconds"] / fastest["nanoseconds"]
+
+
+def gains(reports):
+    """{(variant, kernel, tile): [(its time over that of the fastest kernel that ships, call, that kernel)]}"""
+    fastest = {}
+    for case in timed(reports):
+        call = call_of(case)
+        if call not in fastest or case["nanoseconds"] < fastest[call]["nanoseconds"]:
+            fastest[call] = case
+    found = collections.defaultdict(list)
+    for case in timed(reports, shipped=False):
+        shipped = fastest.get(call_of(case))
+        if shipped:
+            name = case["variant"], kernel_of(case), " x ".join(str(size) for size in case["tile"])
+            found[name].append((case["nanoseconds"] / shipped["nanoseconds"], call_of(case), shipped["kernel"]))
+    return found
+
+
+def print_gains(found):
+    print("\n| for tuning | kernel | tile | calls | faster than all that ship | median time over theirs |\n|---|---|---|---|---|---|")
+    for (variant, kernel, tile), times in sorted(found.items()):
+        faster = sum(ratio < 1 for ratio, _, _ in times)
+        print(f"| {variant} | {kernel} | {tile} | {len(times)} | {faster} | {statistics.median(row[0] for row in times):.2f} |")
+    best = sorted((ratio, name, call, shipped) for name, times in found.items() for ratio, call, shipped in times)
+    for ratio, (variant, kernel, tile), call, shipped in best[:20]:
+        if ratio < 0.98:
+            print(f"{text_of(call)}: {kernel} of {variant}, {tile}, takes {ratio:.2f} of {shipped}")
 
 
 def main():
@@ -126,7 +162,10 @@ def main():
     print(f"\nThe kernel taken is the fastest in {right} of {len(losses)} calls.")
     for call, taken, fastest, loss in sorted(losses, key=lambda row: -row[3])[:10]:
         if loss > 1.02:
-            print(f"{call[0]} m={call[1]} n={call[2]} k={call[3]}: {taken} takes {loss:.2f} of {fastest}")
+            print(f"{text_of(call)}: {taken} takes {loss:.2f} of {fastest}")
+    tiles = gains(reports)
+    if tiles:
+        print_gains(tiles)
 
 
 if __name__ == "__main__":

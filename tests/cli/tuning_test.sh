@@ -2,13 +2,19 @@
 # back out of times that were made of them, and into the sources.
 . tests/tap.sh
 export LD_LIBRARY_PATH=$KILN_BUILD/sim KILN_SIM_DEVICES=sm_80
+build=$KILN_SCRATCH/build # with a program for tuning in which one kernel is said to be another
+mkdir -p "$build/tuning/other"
+ln -s "$(realpath "$KILN_BUILD/kiln")" "$build/kiln"
+ln -s "$(realpath "$KILN_BUILD/kiln")" "$build/tuning/other/kiln"
+echo "gemm gemm_mma_large" >"$build/tuning/other/kernels"
+
 tune() { # OPTION...
-    python3 scripts/tune_gpu.py "$KILN_BUILD" --dry-run --out "$KILN_SCRATCH/tune.json" --only gemm_bf16 "$@"
+    python3 scripts/tune_gpu.py "$build" --dry-run --out "$KILN_SCRATCH/tune.json" --only gemm_bf16 "$@"
 }
 
 # Without time nothing is measured; then all of it, once.
 goes_on() {
-    tune --seconds -1 && ! [ -e "$KILN_SCRATCH/tune.json" ] && tune | grep '8 cases measured, none left' &&
+    tune --seconds -1 && ! [ -e "$KILN_SCRATCH/tune.json" ] && tune | grep '16 cases measured, none left' &&
         tune | grep '0 cases measured, none left'
 }
 
@@ -17,9 +23,11 @@ took_each_tile() {
     python3 - "$KILN_SCRATCH/tune.json" <<'END'
 import json, sys
 cases = json.load(open(sys.argv[1]))["cases"]
-kernels = {case["settings"]["tile"]: case["kernel"] for case in cases if "splits" in case}
+kernels = {case["settings"]["tile"]: case["kernel"] for case in cases if "splits" in case and not case["variant"]}
 assert set(kernels) == {"large", "small", "portable"}, kernels
 assert kernels["large"] == "kiln_gemm_mma_large_bf16" and kernels["portable"] == "kiln_gemm_tiles_bf16", kernels
+others = [case["settings"]["tile"] for case in cases if "splits" in case and case["variant"] == "other"]
+assert others == ["large", "large"], others  # of two shapes: the others are what ships
 assert all(case.get("nanoseconds") is None for case in cases)
 assert all(case["image"] == "sm_80 cubin" for case in cases)
 END
@@ -47,11 +55,14 @@ for kernel, tile, rate in (("large", (128, 256, 64), 100), ("small", (64, 128, 6
                       "image": "sm_86 cubin", "kernel": f"kiln_gemm_mma_{kernel}_f16", "multiprocessors": 30, "splits": 1,
                       "tile": tile, "automatic": "kiln_gemm_mma_small_f16", "nanoseconds": time})
 cases.append(dict(cases[0], splits=2, nanoseconds=1))
+cases.append(dict(cases[2], variant="other", nanoseconds=0.75 * cases[2]["nanoseconds"]))
 json.dump({"device": {}, "dry_run": False, "cases": cases}, open(sys.argv[1], "w"))
 END
     python3 scripts/tuning.py --write --sources "$KILN_SCRATCH/kernels" "$KILN_SCRATCH/made.json" | tee "$KILN_SCRATCH/out"
     grep -qx '| gemm_sm80.cu | gemm_mma_small | 70 | 64 |' "$KILN_SCRATCH/out" &&
-        grep -q '^The kernel taken is the fastest in [0-3] of 4 calls' "$KILN_SCRATCH/out" &&
+        grep -qx '| other | gemm_mma_large | 128 x 256 x 64 | 1 | 1 | 0.75 |' "$KILN_SCRATCH/out" &&
+        grep -qx 'gemm_f16 m=8192 n=8192 k=8192: gemm_mma_large of other, 128 x 256 x 64, takes 0.75 of kiln_gemm_mma_large_f16' \
+            "$KILN_SCRATCH/out" && grep -q '^The kernel taken is the fastest in [0-3] of 4 calls' "$KILN_SCRATCH/out" &&
         diff <(sed 's/^\(KILN_SHAPE(gemm_mma_small, .*\), 70)/\1, 64)/' kernels/gemm/gemm_sm80.cu) \
             "$KILN_SCRATCH/kernels/gemm/gemm_sm80.cu"
 }
@@ -60,6 +71,18 @@ no_times() {
     ! python3 scripts/tuning.py "$KILN_SCRATCH/tune.json" 2>"$KILN_SCRATCH/err" && grep -q 'no case has a time' "$KILN_SCRATCH/err"
 }
 
+every_patch_applies() {
+    local patch
+    for patch in kernels/tuning/*.patch; do
+        patch --dry-run -p1 --fuzz=0 --quiet <"$patch" || return
+    done
+}
+
+if command -v patch >/dev/null; then
+    check "the tiles for tuning are changes of what ships" every_patch_applies
+else
+    skip "the tiles for tuning are changes of what ships" "patch is not installed"
+fi
 check "a dry run that goes on" goes_on
 check "a kernel for each tile" took_each_tile
 check "a file of another device" refuses_another_device
