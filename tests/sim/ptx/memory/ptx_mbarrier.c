@@ -152,6 +152,7 @@ static bool test(const visit *v, const mbarrier *b) {
     bool done = false;
     if (!ended(v, b, &done)) return false;
     give_predicate(v, done);
+    if (done) v->warp->asks = false;
     if (done) ptx_landing_land(v->block, v->offset);
     if (done && v->op->count & ACQUIRES) ptx_flag_acquire(v->block, v->warp, v->offset);
     return true;

@@ -35,6 +35,7 @@ static uint64_t state_of(const ptx_warp *warp, const ptx_op *op) {
 void ptx_wait_ask(ptx_warp *warp, const ptx_op *op) {
     enum { EACH = 256 };
     ptx_block *block = warp->block;
+    warp->asks = true;
     if (++block->polls % EACH) return;
     uint64_t state = state_of(warp, op);
     for (int i = 0; i < PTX_ASKED; i++)

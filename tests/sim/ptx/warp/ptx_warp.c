@@ -495,6 +495,7 @@ bool ptx_warp_run(ptx_warp *warp, uint32_t quantum) {
         if (op->flow == PTX_FLOW_NEXT) {
             if (mask) op->run(warp, op, mask);
             group->op++;
+            if (op->polls && warp->asks) quantum = 0;
         } else if (!step_flow(warp, group, op, mask)) {
             break;
         }

@@ -106,6 +106,7 @@ struct ptx_warp {
     uint32_t arrived, passed;     /* lanes at the cluster's barrier: before and after it went */
     struct ptx_known *fenced;     /* what a relaxed arrival at it hands on; NULL: no cluster of several blocks */
     struct ptx_known *read;       /* by whom before it last went: even relaxed, it lets nothing overtake that */
+    bool asks;                    /* what it asked for last was not there yet, so that its turn ends */
     uint32_t waited;              /* lanes that come after a griddepcontrol.wait */
     uint32_t unwritten;           /* lanes of a load that met shared memory that was never written */
     uint8_t *local;               /* PTX_LOCAL_BYTES for each lane, and what was written of them; NULL until used */
