@@ -505,11 +505,21 @@ static void test_packed_unaligned(kiln_stream *stream) {
 static void test_packed_rounds(kiln_stream *stream) {
     if (harness_on_cpu(stream) || !takes_packed(stream, BF16)) return;
     const bool all = precision_first() == F32, f16 = all || precision_first() == F16, bf16 = precision_first() != F16;
-    const shape rows = {
-        .m = 1, .n = 34064, .k = 192, .layout = KILN_W4A16_SM80_V1, .tile = KILN_W4A16_TILE_64, .bias = true};
+    kiln_device_info info = {0};
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    const shape rows = {.m = 1,
+                        .n = 256 * info.multiprocessors + 272,
+                        .k = 192,
+                        .layout = KILN_W4A16_SM80_V1,
+                        .tile = KILN_W4A16_TILE_64,
+                        .bias = true};
     /* Of 192 columns, where there is a kernel of 256 for 128 rows. */
-    shape wide = {
-        .m = 3, .n = 25616, .k = 192, .layout = KILN_W4A16_SM80_V1, .tile = KILN_W4A16_TILE_128, .bias = true};
+    shape wide = {.m = 3,
+                  .n = 192 * info.multiprocessors + 272,
+                  .k = 192,
+                  .layout = KILN_W4A16_SM80_V1,
+                  .tile = KILN_W4A16_TILE_128,
+                  .bias = true};
     if (bf16) run(stream, BF16, rows);
     if (bf16) run(stream, BF16, wide);
     wide.m = 128, wide.k = wide.group = 64, wide.zeros = true;

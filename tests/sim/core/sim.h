@@ -34,6 +34,9 @@
 /* The value of a variable, as kiln_sim_configure or the environment has it, or NULL. */
 const char *sim_setting(const char *variable);
 uint64_t sim_setting_number(const char *variable, uint64_t otherwise);
+/* The multiprocessors or compute units of a device whose chip has so many: KILN_SIM_MULTIPROCESSORS of them, if those
+ * are fewer, as an instance of a partitioned GPU has. */
+uint32_t sim_multiprocessors(uint32_t chip);
 
 /* Threads that execute a launch. */
 uint32_t sim_threads(void);

@@ -58,6 +58,11 @@ uint64_t sim_setting_number(const char *variable, uint64_t otherwise) {
     return value ? strtoull(value, NULL, 0) : otherwise;
 }
 
+uint32_t sim_multiprocessors(uint32_t chip) {
+    const uint64_t number = sim_setting_number("KILN_SIM_MULTIPROCESSORS", chip);
+    return number && number < chip ? (uint32_t)number : chip;
+}
+
 uint32_t sim_threads(void) {
     const long processors = sysconf(_SC_NPROCESSORS_ONLN);
     return (uint32_t)sim_setting_number("KILN_SIM_THREADS", processors > 1 ? (uint64_t)processors : 1);

@@ -154,7 +154,7 @@ void sim_cuda_execute(sim_context *context, const sim_function *function, const 
         .block = {launch->group[0], launch->group[1], launch->group[2]},
         .cluster = {launch->cluster[0], launch->cluster[1], launch->cluster[2]},
         .number = ++launches,
-        .multiprocessors = (uint32_t)processor->count,
+        .multiprocessors = sim_multiprocessors((uint32_t)processor->count),
         .registers = function->entry->registers,
         .dynamic_shared_bytes = launch->shared_bytes,
         .reserved_shared_bytes = processor->reserved,

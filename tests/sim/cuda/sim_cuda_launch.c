@@ -20,7 +20,7 @@ enum {
 uint64_t sim_cuda_blocks_together(const sim_function *function, uint64_t threads, uint32_t shared_bytes) {
     kiln__cu_device device = function->module->context->device;
     return (uint64_t)sim_cuda_blocks_of(device, function->entry, (uint32_t)threads, shared_bytes) *
-           (uint32_t)sim_cuda_processor(device)->count;
+           sim_multiprocessors((uint32_t)sim_cuda_processor(device)->count);
 }
 
 /* The cluster that a launch or its kernel asks for; 0: neither. false: both do, and differ. */

@@ -67,6 +67,6 @@ kiln__cu_result cuOccupancyMaxPotentialBlockSize(int *out_grid, int *out_block, 
         best_blocks = blocks;
     }
     *out_block = (int)best_threads;
-    *out_grid = (int)best_blocks * sim_cuda_processor(context->device)->count;
+    *out_grid = (int)(best_blocks * sim_multiprocessors((uint32_t)sim_cuda_processor(context->device)->count));
     return SIM_CUDA_SUCCESS;
 }

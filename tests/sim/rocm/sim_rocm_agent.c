@@ -427,7 +427,7 @@ static kiln__hsa_status gpu_info(const sim_target *target, uint32_t attribute, v
         return GIVE(uint32_t, 131072);
     case KILN__HSA_AMD_AGENT_INFO_COMPUTE_UNIT_COUNT:
     case AGENT_COOPERATIVE_UNITS:
-        return GIVE(uint32_t, 110);
+        return GIVE(uint32_t, sim_multiprocessors(110));
     case KILN__HSA_AMD_AGENT_INFO_MAX_WAVES_PER_CU:
         return GIVE(uint32_t, target->unit->simds * target->unit->waves);
     case KILN__HSA_AMD_AGENT_INFO_NUM_SIMDS_PER_CU:
