@@ -13,7 +13,7 @@
  * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax */
 #include "kernels/amax/amax_args.h"
 #include "kernels/amax/amax_transposed_args.h"
-#include "kernels/common/greatest_number.h"
+#include "kernels/common/greatest_magnitude.h"
 #include "kernels/common/row_reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/common/transposed_greatest.h"
@@ -37,19 +37,19 @@ KILN_INLINE void find(const kiln_amax_args *args, float *exchange) {
     uint64_t left = (uint64_t)args->shape.cols - s.start;
     s.count = left < args->shape.tile ? (uint32_t)left : args->shape.tile;
     s.whole = args->shape.wide ? s.count / KILN_VECTOR : 0;
-    kiln_greatest_number own = kiln_greatest_number_none(true);
+    kiln_greatest_magnitude own = kiln_greatest_magnitude_none();
     KILN_LOOP
     for (s.row = first + (kiln_thread() >> lanes_log2); s.row < end; s.row += step) {
         const kiln_element *x = kiln_span_of_input(s, args->x, args->x_stride);
         KILN_LOOP
         KILN_FOR_WHOLE(s, vector)
-        kiln_greatest_number_take(&own, kiln_vector_load(x + vector * KILN_VECTOR), true);
+        kiln_greatest_magnitude_take(&own, kiln_vector_load(x + vector * KILN_VECTOR));
         KILN_LOOP
         KILN_FOR_REST(s, i)
-        kiln_greatest_number_take_one(&own, x[i], true);
+        kiln_greatest_magnitude_take_one(&own, x[i]);
     }
     const float greatest =
-        reduce(kiln_greatest_number_value(own), args->shared ? KILN_BLOCK_LOG2 : lanes_log2, exchange);
+        reduce(kiln_greatest_magnitude_value(own), args->shared ? KILN_BLOCK_LOG2 : lanes_log2, exchange);
     uint64_t row = args->shared ? kiln_block() : first + (kiln_thread() >> lanes_log2);
     bool writes = args->shared ? kiln_thread() == 0 : s.first == 0 && row < end;
     if (writes) args->partials[row * (uint64_t)args->partial_cols + kiln_tile()] = greatest;
@@ -88,7 +88,7 @@ KILN_ENTRY(amax_transposed, kiln_amax_transposed_args) {
     const kiln_transposed *t = &args.x;
     const uint64_t row = kiln_block() << t->rows_log2;
     if (row >= (uint64_t)t->rows) return; /* the whole block */
-    kiln_greatest_number greatest = kiln_greatest_number_none(true);
+    kiln_greatest_magnitude greatest = kiln_greatest_magnitude_none();
     KILN_LOOP
     for (uint32_t i = 0; i < args.tiles; i++) {
         const uint64_t col = (kiln_tile() * (uint64_t)args.tiles + i) << KILN_TRANSPOSED_COLS_LOG2;

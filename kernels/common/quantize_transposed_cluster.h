@@ -49,7 +49,7 @@ KILN_INLINE void kiln_quantize_transposed_of_cluster(const kiln_quantize_transpo
     if (first >= (uint64_t)t->rows) return; /* the whole cluster */
     const uint32_t cols_log2 = kiln_transposed_cols_log2(t), step = KILN_QUANTIZE_CLUSTER << cols_log2;
     const uint64_t begin = (uint64_t)kiln_tile() << cols_log2, end = (uint64_t)t->cols;
-    kiln_greatest_number greatest = kiln_greatest_number_none(true);
+    kiln_greatest_magnitude greatest = kiln_greatest_magnitude_none();
     kiln_sm90a_cluster_arrive();
     kiln_vector *tile = tiles;
     KILN_LOOP

@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_TRANSPOSED_GREATEST_H
 #define KILN_KERNELS_COMMON_TRANSPOSED_GREATEST_H
 
-#include "kernels/common/greatest_number.h"
+#include "kernels/common/greatest_magnitude.h"
 #include "kernels/common/row_reduce.h"
 #include "kernels/common/transposed_gpu.h"
 
@@ -20,18 +20,18 @@ KILN_INLINE uint32_t kiln_transposed_own(uint32_t line) {
 }
 
 /* Takes the magnitudes of a thread's vectors of a tile, of which NaN is none. */
-KILN_INLINE void kiln_transposed_take(const kiln_transposed *t, const kiln_vector *tile, kiln_greatest_number *own) {
+KILN_INLINE void kiln_transposed_take(const kiln_transposed *t, const kiln_vector *tile, kiln_greatest_magnitude *own) {
     const uint32_t line = kiln_thread() / KILN_LINE_THREADS;
     const uint32_t place = kiln_transposed_place(t, line, kiln_transposed_own(line));
     KILN_UNROLL
     for (uint32_t i = 0; i < KILN_LINE_EACH; i++)
-        kiln_greatest_number_take(own, tile[place ^ i * KILN_LINE_THREADS], true);
+        kiln_greatest_magnitude_take(own, tile[place ^ i * KILN_LINE_THREADS]);
 }
 
 /* Stores the greatest magnitude of each line. The caller has a barrier behind it. */
-KILN_INLINE void kiln_transposed_tell(kiln_greatest_number own, float *of_lines) {
+KILN_INLINE void kiln_transposed_tell(kiln_greatest_magnitude own, float *of_lines) {
     const float greatest =
-        kiln_subgroup_reduce(kiln_greatest_number_value(own), KILN_LINE_THREADS_LOG2, KILN_REDUCE_MAX);
+        kiln_subgroup_reduce(kiln_greatest_magnitude_value(own), KILN_LINE_THREADS_LOG2, KILN_REDUCE_MAX);
     if (kiln_thread() % KILN_LINE_THREADS == 0) of_lines[kiln_thread() / KILN_LINE_THREADS] = greatest;
 }
 

@@ -1,0 +1,60 @@
+/* The greatest magnitude of many vectors' elements, of which NaN is none: of 16 bits by one instruction for two of them
+ * where the device compares magnitudes (pairs.h), else as greatest_number.h finds it. */
+#ifndef KILN_KERNELS_COMMON_GREATEST_MAGNITUDE_H
+#define KILN_KERNELS_COMMON_GREATEST_MAGNITUDE_H
+
+#include "kernels/common/pairs.h"
+
+#if KILN_PAIRS_COMPARED
+
+#include "kernels/common/values.h"
+
+typedef kiln_vector kiln_greatest_magnitude; /* of each place, with some sign */
+
+/* That of no elements. */
+KILN_INLINE kiln_greatest_magnitude kiln_greatest_magnitude_none(void) {
+    return {{0, 0, 0, 0}};
+}
+
+KILN_INLINE void kiln_greatest_magnitude_take(kiln_greatest_magnitude *greatest, kiln_vector vector) {
+    KILN_UNROLL
+    for (int i = 0; i < 4; i++)
+        greatest->words[i] = kiln_pair_greater(greatest->words[i], vector.words[i]);
+}
+
+KILN_INLINE void kiln_greatest_magnitude_take_one(kiln_greatest_magnitude *greatest, kiln_element element) {
+    greatest->words[0] = kiln_pair_greater(greatest->words[0], element);
+}
+
+KILN_INLINE float kiln_greatest_magnitude_value(kiln_greatest_magnitude greatest) {
+    float values[2];
+    kiln_pair_values(values, kiln_pair_greater(kiln_pair_greater(greatest.words[0], greatest.words[1]),
+                                               kiln_pair_greater(greatest.words[2], greatest.words[3])));
+    return kiln_fast_max(__builtin_fabsf(values[0]), __builtin_fabsf(values[1]));
+}
+
+#else
+
+#include "kernels/common/greatest_number.h"
+
+typedef kiln_greatest_number kiln_greatest_magnitude;
+
+KILN_INLINE kiln_greatest_magnitude kiln_greatest_magnitude_none(void) {
+    return kiln_greatest_number_none(true);
+}
+
+KILN_INLINE void kiln_greatest_magnitude_take(kiln_greatest_magnitude *greatest, kiln_vector vector) {
+    kiln_greatest_number_take(greatest, vector, true);
+}
+
+KILN_INLINE void kiln_greatest_magnitude_take_one(kiln_greatest_magnitude *greatest, kiln_element element) {
+    kiln_greatest_number_take_one(greatest, element, true);
+}
+
+KILN_INLINE float kiln_greatest_magnitude_value(kiln_greatest_magnitude greatest) {
+    return kiln_greatest_number_value(greatest);
+}
+
+#endif
+
+#endif
