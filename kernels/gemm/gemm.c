@@ -141,14 +141,17 @@ typedef struct rows_kernel {
 } rows_kernel;
 
 /* The kernel for products of few rows, if there is one for that many: with matrix units, from `first` to `last`, if the
- * image has it; else the portable one. */
+ * image has it; else the portable one. Blocks of KILN_BLOCK threads have so many at all times, and rows less than a
+ * quarter of theirs take fewer instructions without them (simulated). */
 static rows_kernel rows_kernel_of(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide,
                                   unsigned first, unsigned last, unsigned portable) {
     bool tuned = wide && params->tile == KILN_GEMM_TILE_AUTO && params->k % (KILN_VECTOR_BYTES / 2) == 0;
     for (unsigned i = first; tuned && i <= last; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
-        if (!info->absent && params->m <= (int64_t)info->tile[0])
-            return (rows_kernel){&module->kernels[i], info->tile[1], info->tile[1], info->max_threads / KILN_SUBGROUP};
+        if (info->absent || params->m > (int64_t)info->tile[0]) continue;
+        if (info->max_threads == KILN_BLOCK && 4 * params->m < (int64_t)info->tile[0]) continue;
+        const uint32_t resident = info->max_threads > KILN_BLOCK ? info->max_threads / KILN_SUBGROUP : 0;
+        return (rows_kernel){&module->kernels[i], info->tile[1], info->tile[1], resident};
     }
     return (rows_kernel){.kernel = params->m <= KILN_GEMM_ROWS ? &module->kernels[portable] : NULL,
                          .columns = KILN_GEMM_BLOCK_COLUMNS};

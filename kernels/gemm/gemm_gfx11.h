@@ -4,6 +4,7 @@
 #ifndef KILN_KERNELS_GEMM_GFX11_H
 #define KILN_KERNELS_GEMM_GFX11_H
 
+#include "kernels/arch/gfx10.h"
 #include "kernels/arch/gfx11.h"
 #include "kernels/gemm/gemm_amd.h"
 
@@ -25,6 +26,29 @@ struct wmma {
 #endif
     }
 };
+
+/* For up to 16 rows, of bf16: the same, whose halves tell each other what they have loaded. */
+struct few {
+    enum : uint32_t { WAVE = 32, ELEMENTS = 8, PARTS = 2 };
+    typedef kiln_gfx11_sums sums;
+    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return 2 * element + lane / 16; }
+    KILN_INLINE kiln_gfx11_row both(const kiln_vector &own) {
+        const bool high = kiln_thread() % WAVE >= 16;
+        kiln_gfx11_row row;
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t other = kiln_gfx10_permlanex16(own.words[i]);
+            row[i] = high ? other : own.words[i];
+            row[4 + i] = high ? own.words[i] : other;
+        }
+        return row;
+    }
+    KILN_INLINE sums multiply(const kiln_vector &a, const kiln_vector &b, sums sum) {
+        return kiln_gfx11_wmma_bf16(both(a), both(b), sum);
+    }
+};
+
+#include "kernels/gemm/gemm_amd_norm.h"
 
 KILN_ENTRY(gemm_mma_large, kiln_gemm_args) {
     gemm_mma<wmma, 128, 128, 64, 32>(args);

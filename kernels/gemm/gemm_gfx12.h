@@ -23,6 +23,18 @@ struct wmma {
     }
 };
 
+/* For up to 16 rows, of bf16: the same. */
+struct few {
+    enum : uint32_t { WAVE = 32, ELEMENTS = 8, PARTS = 2 };
+    typedef kiln_gfx12_sums sums;
+    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / 16 * 8 + element; }
+    KILN_INLINE sums multiply(const kiln_vector &a, const kiln_vector &b, sums sum) {
+        return kiln_gfx12_wmma_bf16(__builtin_bit_cast(kiln_gfx12_row, a), __builtin_bit_cast(kiln_gfx12_row, b), sum);
+    }
+};
+
+#include "kernels/gemm/gemm_amd_norm.h"
+
 KILN_ENTRY(gemm_mma_large, kiln_gemm_args) {
     gemm_mma<wmma, 128, 128, 64, 32>(args);
 }

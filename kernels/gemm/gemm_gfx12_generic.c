@@ -4,3 +4,4 @@
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(gemm_mma_large, 128, 128, 32, 20480, 100)
 KILN_SHAPE(gemm_mma_small, 64, 64, 32, 10240, 60)
+KILN_SHAPE(gemm_mma_norm_16, 16, 16, 1024, 0, 100)

@@ -5,3 +5,4 @@
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(gemm_mma_large, 256, 128, 32, 30720, 100)
 KILN_SHAPE(gemm_mma_small, 64, 64, 32, 10240, 50)
+KILN_SHAPE(gemm_mma_norm_16, 16, 16, 1024, 0, 100)

@@ -7,6 +7,7 @@
 #define KILN_KERNELS_GEMM_MFMA_H
 
 #include "kernels/arch/gfx90a.h"
+#include "kernels/arch/gfx90a_16x16_bf16.h"
 #include "kernels/gemm/gemm_amd.h"
 
 struct mfma {
@@ -27,6 +28,19 @@ struct mfma {
 #endif
     }
 };
+
+/* For up to 16 rows: v_mfma 16x16x16, of bf16. */
+struct few {
+    enum : uint32_t { WAVE = 64, ELEMENTS = 4, PARTS = 4 };
+    typedef kiln_gfx90a_sums_16 sums;
+    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / 16 * 4 + element; }
+    KILN_INLINE sums multiply(const kiln_vector &a, const kiln_vector &b, sums sum) {
+        sum = kiln_gfx90a_mfma_16_bf16(a.words, b.words, sum);
+        return kiln_gfx90a_mfma_16_bf16(a.words + 2, b.words + 2, sum);
+    }
+};
+
+#include "kernels/gemm/gemm_amd_norm.h"
 
 KILN_ENTRY(gemm_mma_large, kiln_gemm_args) {
     gemm_mma<mfma, 256, 128, 128, 64>(args);
