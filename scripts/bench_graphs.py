@@ -2,17 +2,16 @@
 """Times kiln's operators on an NVIDIA GPU as replays of CUDA graphs, in one process with what they are held against: PyTorch's
 call on the same tensors (cuBLAS, cuDNN, scaled_dot_product_attention), copies and reads of the same device.
 
-    scripts/bench_graphs.py [--only WORD,...] [--out FILE.json] [--seconds N] [--dry-run]
+    scripts/bench_graphs.py [--only WORD,...] [--tiles] [--out FILE.json] [--seconds 500] [--anew] [--dry-run]
 
 Needs PyTorch with CUDA, and the package kiln (PYTHONPATH=loader/bindings/python KILN_LIBRARY=build/libkiln.so.0 uses what was
 built here). Each case is first compared with PyTorch in f32 where that can be done. A graph holds many calls, over buffers that
 together exceed the L2 cache unless the case says warm; the time is the median of its replays, kiln's and the peers' in turn.
-Results are written after every case. --dry-run calls everything once, small, on the CPU, without times."""
+Results are written after every case, and a case that the report has already is not measured again: a run that was cut short, or
+ended after its seconds, goes on where it stopped. --dry-run calls everything once, small, on the CPU, without times."""
 import argparse
 import itertools
-import json
 import statistics
-import subprocess
 import sys
 import time
 
@@ -20,6 +19,8 @@ import torch
 
 sys.dont_write_bytecode = True  # beside the sources
 import bench_cases
+import kiln
+from gpu_report import Failed, Progress, add_options, identity_of, nvidia_smi, open_report, write_report
 
 COLD, ROUNDS, REST = 200 << 20, 5, 0.01
 TARGET = 4e-3  # seconds of one graph
@@ -159,47 +160,60 @@ def line(row):
 
 
 def clocks():
-    fields = "name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu"
-    return subprocess.run(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"], capture_output=True, text=True,
-                          check=False).stdout.strip()
+    return nvidia_smi("cuda:0", "name,driver_version,clocks.sm,clocks.mem,power.draw,temperature.gpu")
+
+
+def begin(arguments):
+    """The report of the runs before, or a new one; that of a dry run is not kept."""
+    if arguments.dry_run:
+        return {"rows": []}
+    device = {"device": "cuda:0", "name": torch.cuda.get_device_name(), "driver": f"CUDA {torch.version.cuda} of PyTorch"}
+    identity = identity_of("bench_graphs.py", kiln._library.lib._name, device, torch=torch.__version__, tiles=arguments.tiles)
+    report = open_report(arguments.out, identity, ["rows"], arguments.anew)
+    if "before" not in report:
+        report.update({"before": clocks(), **copies()})
+    return report
+
+
+def measured(case, dry):
+    try:
+        return measure(case, dry)
+    except Exception as error:
+        return {"name": case.name, "failed": f"{type(error).__name__}: {error}"[:400]}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="cases with one of these words, between commas, in their names")
     parser.add_argument("--tiles", action="store_true")
-    parser.add_argument("--out", default="graphs.json")
-    parser.add_argument("--seconds", type=float, default=300)
+    add_options(parser, 500, "graphs.json")
     parser.add_argument("--dry-run", action="store_true")
     arguments = parser.parse_args()
     dry = bench_cases.dry = arguments.dry_run
     bench_cases.device = "cpu" if dry else "cuda"
     torch.manual_seed(int(time.time()))
-    end = time.monotonic() + arguments.seconds
-    report = {"seed": torch.initial_seed(), "torch": torch.__version__, "before": "" if dry else clocks(), "rows": []}
-    words = [w for w in arguments.only.split(",") if w]
+    print(f"seed {torch.initial_seed()}")
+    progress = Progress(arguments.seconds)
+    try:
+        report = begin(arguments)
+    except Failed as failure:
+        sys.exit(f"bench_graphs.py: {failure}")
+    words, done = [w for w in arguments.only.split(",") if w], {row["name"] for row in report["rows"]}
     if not dry:
-        report.update(copies())
         print(report["before"], {k: round(v / 1e9) for k, v in report.items() if k.endswith("second")}, flush=True)
     with torch.inference_mode():
         for case in bench_cases.tile_cases() if arguments.tiles else bench_cases.cases():
-            if words and not any(w in case.name for w in words):
+            if words and not any(w in case.name for w in words) or case.name in done or not progress.begins():
                 continue
-            if time.monotonic() > end:
-                print("time is up before", case.name)
-                break
-            try:
-                row = measure(case, dry)
-            except Exception as error:
-                row = {"name": case.name, "failed": f"{type(error).__name__}: {error}"[:400]}
+            row = {**measured(case, dry), "seed": torch.initial_seed()}
             report["rows"].append(row)
             print(f"{row['name']:58s} FAILED {row['failed']}" if "failed" in row else line(row), flush=True)
             if not dry:
                 report["after"] = clocks() if len(report["rows"]) % 20 == 0 else report.get("after")
-                with open(arguments.out, "w", encoding="utf-8") as file:
-                    json.dump(report, file, indent=1)
+                write_report(arguments.out, report)
     wrong = [r["name"] for r in report["rows"] if "failed" in r or r.get("right") is False]
     print(f"{len(report['rows'])} cases, {len(wrong)} failed or wrong: {wrong}")
+    print(progress.text(None if dry else arguments.out))
     return 1 if wrong else 0
 
 

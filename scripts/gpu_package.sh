@@ -43,7 +43,7 @@ cd "$(dirname "$0")" && exec python3 scripts/bench_gpu.py build "$@"
 END
 cat >"$package/bench-graphs" <<'END'
 #!/bin/bash
-# scripts/bench_graphs.py with its options: ./bench-graphs --out graphs.json
+# scripts/bench_graphs.py with its options, at most nine minutes; again, it goes on: ./bench-graphs --out graphs.json
 cd "$(dirname "$0")" || exit 1
 export PYTHONPATH=$PWD/loader/bindings/python KILN_LIBRARY=$PWD/build/libkiln.so.0
 exec python3 scripts/bench_graphs.py "$@"

@@ -106,4 +106,4 @@ class Progress:
 
     def text(self, path):
         left = f", {self.left} left: the same command goes on" if self.left else ", none left"
-        return f"{path or 'no report'}: {self.fresh} cases measured{left}"
+        return f"{path or 'no report'}: {self.fresh} case{'s' * (self.fresh != 1)} measured{left}"
