@@ -20,7 +20,7 @@
  *     - exits with a status other than 0 although no result failed.
  *
  * The last line is "N passed, M failed, K skipped"; what was skipped or failed is named above it, and above that how
- * much processor time the tests took, their children included, and the ten that took the most. Exit status: 0 if
+ * much processor time the tests took, their children included, and the twenty that took the most. Exit status: 0 if
  * something passed and nothing failed, 1 otherwise, 2 for wrong use. SIGHUP, SIGINT and SIGTERM kill the tests that
  * run, with all that they started, and then the runner. */
 #include <errno.h>
@@ -38,7 +38,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { JOBS_MAX = 64, LINE_MAX_BYTES = 4096, NAME_MAX_BYTES = 256, WORDS_MAX = 32, LINES_SHOWN = 100, SLOWEST = 10 };
+enum { JOBS_MAX = 64, LINE_MAX_BYTES = 4096, NAME_MAX_BYTES = 256, WORDS_MAX = 32, LINES_SHOWN = 100, SLOWEST = 20 };
 
 typedef struct options {
     int jobs;
