@@ -10,13 +10,14 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum { DEVICE, SIZE, SET, WITHOUT, JSON };
+enum { DEVICE, SIZE, SET, WITHOUT, TIME, JSON };
 
 static const cli_option options[] = {
     [DEVICE] = {"device", "DEVICE", "cpu, cuda:N, rocm:N, hip:N, a UUID or a PCI address; default: the best there is"},
     [SIZE] = {"size", "MIB", "size of the largest tensor in MiB, and of the copy; default: 64, simulated: 1"},
     [SET] = {"set", "NAME=VALUE", "set a size or an option, where a function has it"},
     [WITHOUT] = {"without", "NAME", "leave an optional tensor out, where a function has it"},
+    [TIME] = {"time", "MS", "milliseconds to measure each function for; default: 500"},
     [JSON] = {"json", NULL, "write JSON"},
 };
 
@@ -43,6 +44,7 @@ typedef struct bench_request {
     const char *operand; /* an operator or a function; NULL: all */
     const char *device;
     uint64_t size; /* bytes; 0: not set */
+    double time;   /* nanoseconds */
     bool as_json;
     const char **names; /* of --set */
     const char **values;
@@ -194,7 +196,7 @@ static int bench_function(const kiln_operator_function *function, const bench_re
     if (code == CLI_OK) {
         kiln_status status = place->simulated
                                  ? count_call(&place->counting, place->stream, launch, &call, &result->counts)
-                                 : measure(place->stream, launch, &call, &result->time);
+                                 : measure(place->stream, launch, &call, request->time, &result->time);
         if (status != KILN_OK) code = cli_fail(status, "%s", function->name);
         if (status == KILN_OK && result->counts.launches && !result->counts.instructions)
             code = cli_error(CLI_SYSTEM, "%s: the simulated driver records launches and does not execute them",
@@ -343,10 +345,10 @@ static void print_counts_json(const bench_summary *summary, const bench_result *
 
 enum { MIB = 1 << 20, MIB_MEASURED = 64, MIB_COUNTED = 1 };
 
-static int summarise(const bench_place *place, bench_summary *summary) {
+static int summarise(const bench_request *request, const bench_place *place, bench_summary *summary) {
     struct rusage usage;
     kiln_status status = KILN_OK;
-    if (!place->simulated) status = measure_copy(place->stream, (size_t)summary->size, &summary->copy);
+    if (!place->simulated) status = measure_copy(place->stream, (size_t)summary->size, request->time, &summary->copy);
     if (status != KILN_OK) return cli_fail(status, "bench");
     device_name(&place->info, summary->device);
     target_name(&place->info.target, summary->target);
@@ -366,7 +368,7 @@ static int bench(const bench_request *request, const kiln_operator *const *opera
     bench_summary summary = {.size = request->size, .count = count_wanted(request, operators, count, NULL)};
     bench_result *results = cli_allocate(summary.count, sizeof *results);
     int code = bench_all(request, operators, count, place, results);
-    if (code == CLI_OK) code = summarise(place, &summary);
+    if (code == CLI_OK) code = summarise(request, place, &summary);
     if (code == CLI_OK) print_results(place->simulated, request->as_json, &summary, results);
     free(results);
     return code;
@@ -412,6 +414,15 @@ static int take_size(bench_request *request, const char *text) {
     return CLI_OK;
 }
 
+static int take_time(bench_request *request, const char *text) {
+    enum { MOST = 3600000, NANOSECONDS = 1000000 };
+    int64_t time;
+    if (!cli_number(text, MOST, &time) || time < 1)
+        return cli_error(CLI_USAGE, "bench: --time %s: must be a number of milliseconds from 1 to %d", text, MOST);
+    request->time = (double)time * NANOSECONDS;
+    return CLI_OK;
+}
+
 static int read_arguments(int argc, char **argv, bench_request *request) {
     const char *value;
     for (int option; (option = cli_next_option(&cli_bench, argc, argv, &value)) != CLI_END;) {
@@ -429,6 +440,9 @@ static int read_arguments(int argc, char **argv, bench_request *request) {
         case WITHOUT:
             request->without[request->without_count++] = value;
             break;
+        case TIME:
+            code = take_time(request, value);
+            break;
         case JSON:
             request->as_json = true;
             break;
@@ -444,7 +458,7 @@ static int read_arguments(int argc, char **argv, bench_request *request) {
 }
 
 static int run(int argc, char **argv) {
-    bench_request request = {0};
+    bench_request request = {.time = MEASURED_NANOSECONDS};
     request.names = cli_allocate((size_t)argc, sizeof *request.names);
     request.values = cli_allocate((size_t)argc, sizeof *request.values);
     request.without = cli_allocate((size_t)argc, sizeof *request.without);

@@ -16,11 +16,16 @@ typedef struct measurement {
     double low, high; /* a tenth of the runs is faster than low, a tenth slower than high */
 } measurement;
 
-/* Runs the operation to warm up, then many times. The stream must be open with KILN_STREAM_TIMING. */
-kiln_status measure(kiln_stream *stream, measured_operation operation, void *user, measurement *out_measurement);
+/* What the runs of an operation take together, by default. */
+#define MEASURED_NANOSECONDS 0.5e9
+
+/* Runs the operation to warm up, then ten times and as often as fit in so many nanoseconds, 500 times at most. The
+ * stream must be open with KILN_STREAM_TIMING. */
+kiln_status measure(kiln_stream *stream, measured_operation operation, void *user, double nanoseconds,
+                    measurement *out_measurement);
 
 /* Measures copies of size bytes on the device; a copy of n bytes moves 2 n. Gives bytes per second in *out_bandwidth.
  */
-kiln_status measure_copy(kiln_stream *stream, size_t size, double *out_bandwidth);
+kiln_status measure_copy(kiln_stream *stream, size_t size, double nanoseconds, double *out_bandwidth);
 
 #endif

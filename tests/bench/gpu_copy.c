@@ -73,10 +73,10 @@ static kiln_status compare(copy_job *job, kiln_stream *stream, bool *out_same) {
 static kiln_status measure_both(copy_job *job, kiln_stream *stream, json_writer *json) {
     const double bytes = 2.0 * VECTOR * (double)job->args.vectors;
     measurement time;
-    kiln_status status = measure(stream, by_driver, job, &time);
+    kiln_status status = measure(stream, by_driver, job, MEASURED_NANOSECONDS, &time);
     if (status != KILN_OK) return status;
     json_number(json, "driver_bytes_per_second", 1e9 * bytes / time.median);
-    status = measure(stream, by_kernel, job, &time);
+    status = measure(stream, by_kernel, job, MEASURED_NANOSECONDS, &time);
     if (status == KILN_OK) json_number(json, "kernel_bytes_per_second", 1e9 * bytes / time.median);
     return status;
 }

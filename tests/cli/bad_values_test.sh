@@ -9,6 +9,7 @@ targets='sm_75 sm_80 sm_86 sm_89 sm_90 sm_90a'
 devices='must be cpu, cuda:N, rocm:N or hip:N with N from 0 to'
 version='must be a CUDA version like 12.4, from 1.0 to 999.99'
 sizes='must be a number of MiB from 1 to 1048576'
+times='must be a number of milliseconds from 1 to 3600000'
 number='must be a number from 0 to 2^63 - 1'
 
 # command | option | bad value | what the line says of the valid ones | further arguments
@@ -74,6 +75,11 @@ bench|set|columns=1|must be one of|softmax
 bench|set|x=1|must be one of|softmax
 bench|set|cols=x|$number|softmax
 bench|set|approx=tan|must be one of erf,tanh,quick|add_gelu
+bench|time|0|$times
+bench|time||$times
+bench|time|-1|$times
+bench|time|0.5|$times
+bench|time|3600001|$times
 bench|without|zz|no function here has such an optional tensor|softmax
 bench|without|x|no function here has such an optional tensor|softmax
 bench|without||no function here has such an optional tensor|add_gelu

@@ -745,7 +745,7 @@ def trace_is_valid(kiln, folder):
 
 
 def bench_is_consistent(kiln, *arguments):
-    command = [kiln, "bench", "--json", "--device", "cpu", *(arguments or ("--size", "1"))]
+    command = [kiln, "bench", "--json", "--device", "cpu", "--time", "1", *(arguments or ("--size", "1"))]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
     if ran.returncode != 0:
         return ran.stderr.strip()
