@@ -356,12 +356,14 @@ static plan portable_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
     return way;
 }
 
-/* The plan for few rows and canonical weights by matrix units; no threads where the image has no kernel for the call.
- * What a wave of it does at once must be of one group. */
+/* The plan for few rows and canonical weights by matrix units; no threads where the image has no kernel for the call,
+ * or the call asks for another. What a wave of it does at once must be of one group. */
 static plan few_canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
     const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_w4a16_mma_few];
     const kiln_kernel_info *info = &kernel->info;
-    if (info->absent || params->tile || params->m > info->tile[0]) return (plan){.threads = 0};
+    const bool tiles = params->m > KILN_W4A16_ROWS && has_tile(params, module, canonical_tiles, CANONICAL_TILES);
+    if (info->absent || tiles || params->tile == KILN_W4A16_TILE_PORTABLE || params->m > info->tile[0])
+        return (plan){.threads = 0};
     const int64_t group = params->group ? params->group : params->k;
     if (!params->k || group % info->tile[2] || params->norm_weight || params->pre_scale || params->gated) {
         kiln__plan_leave(kernel, "is for groups of whole steps, without norm_weight, pre_scale and gates");
