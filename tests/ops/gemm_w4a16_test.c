@@ -456,8 +456,7 @@ static void test_units(kiln_stream *stream) {
             shape s = {.m = i < 4 ? 1 + i : 4 + 2 * i, .n = 16 + i % 3 * 9, .k = of[i % 4][0], .group = of[i % 4][1]};
             s.zeros = s.workspace = i % 2;
             s.bias = i % 3, s.c = i % 4 == 2, s.groups_first = i >= 4, s.padding = i % 3 ? 0 : 8;
-            s.activation = i == 5 ? KILN_GEMM_SILU : KILN_GEMM_NONE;
-            s.scale = i % 5 ? 0 : -0.5;
+            s.scale = i % 5 ? 0 : -0.5, s.activation = i == 5 ? KILN_GEMM_SILU : KILN_GEMM_NONE;
             run(stream, p, s);
         }
         for (int tile = KILN_W4A16_TILE_AUTO; tile <= KILN_W4A16_TILE_128; tile++) {
@@ -470,8 +469,7 @@ static void test_units(kiln_stream *stream) {
             s.m = 20, s.n = 40, s.k = 192, s.group = 64, s.groups_first = s.pre_scale = s.c = true, s.padding = 0;
             run(stream, p, s);
             s = (shape){.m = 33, .n = 64, .k = 1280, .group = 256, .workspace = true, .bias = true, .scale = -0.5};
-            s.tile = (kiln_w4a16_tile)tile;
-            s.gated = tile == KILN_W4A16_TILE_64;
+            s.tile = (kiln_w4a16_tile)tile, s.gated = tile == KILN_W4A16_TILE_64;
             run(stream, p, s);
         }
     }
@@ -507,23 +505,14 @@ static void test_packed_rounds(kiln_stream *stream) {
     const bool all = precision_first() == F32, f16 = all || precision_first() == F16, bf16 = precision_first() != F16;
     kiln_device_info info = {0};
     harness_ok(kiln_device_get_info(stream->device, &info));
-    const shape rows = {.m = 1,
-                        .n = 256 * info.multiprocessors + 272,
-                        .k = 192,
-                        .layout = KILN_W4A16_SM80_V1,
-                        .tile = KILN_W4A16_TILE_64,
-                        .bias = true};
+    shape s = {.m = 1, .k = 192, .layout = KILN_W4A16_SM80_V1, .tile = KILN_W4A16_TILE_64, .bias = true};
+    s.n = 256 * info.multiprocessors + 272;
+    if (bf16) run(stream, BF16, s);
     /* Of 192 columns, where there is a kernel of 256 for 128 rows. */
-    shape wide = {.m = 3,
-                  .n = 192 * info.multiprocessors + 272,
-                  .k = 192,
-                  .layout = KILN_W4A16_SM80_V1,
-                  .tile = KILN_W4A16_TILE_128,
-                  .bias = true};
-    if (bf16) run(stream, BF16, rows);
-    if (bf16) run(stream, BF16, wide);
-    wide.m = 128, wide.k = wide.group = 64, wide.zeros = true;
-    if (f16) run(stream, F16, wide);
+    s.m = 3, s.n = 192 * info.multiprocessors + 272, s.tile = KILN_W4A16_TILE_128;
+    if (bf16) run(stream, BF16, s);
+    s.m = 128, s.k = s.group = 64, s.zeros = true;
+    if (f16) run(stream, F16, s);
 }
 
 /* What is added to the product, activations, norms and gates of canonical weights: few rows, tiles, tiles whose k
