@@ -81,10 +81,10 @@ typedef struct kiln_mha_params {
  * seen by the query, whatever its score; causal and the window exclude further keys.
  *
  * Matrix units are used in f16 and bf16 by images for sm_80 and later and for gfx90a, gfx942, gfx11 and gfx12; and in
- * f16, for head_dim up to 128, by those for sm_75. This requires that head_dim is a multiple of 8, that q, k, v and out
- * and their strides are aligned to 16 bytes, and that scale is positive or softcap is set. Sums are f32, but each
- * weight, exp(score - the row's maximum so far), is rounded to the precision, as in FlashAttention; gfx90a's matrix
- * units treat subnormal numbers as 0. All other calls, and KILN_MHA_KERNEL_PORTABLE, compute in f32 and round once.
+ * f16 by those for sm_75. This requires that head_dim is a multiple of 8, that q, k, v and out and their strides are
+ * aligned to 16 bytes, and that scale is positive or softcap is set. Sums are f32, but each weight, exp(score - the
+ * row's maximum so far), is rounded to the precision, as in FlashAttention; gfx90a's matrix units treat subnormal
+ * numbers as 0. All other calls, and KILN_MHA_KERNEL_PORTABLE, compute in f32 and round once.
  *
  * With compute INT8_X_FP8, FP8 or NVFP4 the call quantises q, k and v into the workspace (mha_quantize or
  * mha_quantize_nvfp4: a scale for each token of a head in q and k, keys minus their mean, a scale for each channel of a
