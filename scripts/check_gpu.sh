@@ -7,7 +7,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$(cd "$1" && pwd) || exit 2
-seconds=520 words=()
+seconds=520 anew='' words=()
 shift
 while [ $# -gt 0 ]; do
     case $1 in
@@ -15,7 +15,7 @@ while [ $# -gt 0 ]; do
         seconds=${2-}
         shift
         ;;
-    --anew) rm -rf "$build/gpu/results" ;;
+    --anew) anew=yes ;;
     -*)
         echo "check_gpu.sh: unknown option $1: --seconds N, --anew" >&2
         exit 2
@@ -29,6 +29,7 @@ case $seconds in '' | *[!0-9]*)
     exit 2
     ;;
 esac
+[ -z "$anew" ] || rm -rf "$build/gpu/results"
 export KILN_BUILD=$build KILN_GPU_RESULTS=$build/gpu/results
 [ "$seconds" = 0 ] || export KILN_GPU_END=$(($(date +%s) + seconds))
 mkdir -p "$KILN_GPU_RESULTS"
