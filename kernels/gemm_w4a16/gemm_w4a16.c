@@ -358,15 +358,16 @@ static plan portable_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
 
 /* The plan for few rows and canonical weights by matrix units; no threads where the image has no kernel for the call,
  * or the call asks for another. What a wave of it does at once must be of one group. */
-static plan few_canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module) {
+static plan few_canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool wide) {
     const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_w4a16_mma_few];
     const kiln_kernel_info *info = &kernel->info;
     const bool tiles = params->m > KILN_W4A16_ROWS && has_tile(params, module, canonical_tiles, CANONICAL_TILES);
     if (info->absent || tiles || params->tile == KILN_W4A16_TILE_PORTABLE || params->m > info->tile[0])
         return (plan){.threads = 0};
     const int64_t group = params->group ? params->group : params->k;
-    if (!params->k || group % info->tile[2] || params->norm_weight || params->pre_scale || params->gated) {
-        kiln__plan_leave(kernel, "is for groups of whole steps, without norm_weight, pre_scale and gates");
+    if (!params->k || !wide || group % info->tile[2] || params->norm_weight || params->pre_scale || params->gated) {
+        kiln__plan_leave(kernel,
+                         "is for 16-byte aligned rows, groups of whole steps, and no norm_weight, pre_scale or gates");
         return (plan){.threads = 0};
     }
     kiln__plan_take(kernel, "is for so few rows of weights that are not repacked");
@@ -374,11 +375,12 @@ static plan few_canonical_plan_of(const kiln_gemm_w4a16_params *params, const ki
         .kernel = KERNEL_gemm_w4a16_mma_few, .cols = info->tile[1], .splits = 1, .threads = info->max_threads};
 }
 
-/* The plan for canonical weights. `wide`: rows of a and of weights, and pre_scale, are 16-byte aligned. */
+/* The plan for canonical weights. `wide`: rows of a and of weights, pre_scale and norm_weight are 16-byte aligned, and
+ * k is a multiple of KILN_W4A16_CHUNK. */
 static plan canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool wide,
                               bool may_split) {
     const bool many = params->m > KILN_W4A16_ROWS && params->k && params->tile != KILN_W4A16_TILE_PORTABLE;
-    const plan few = wide ? few_canonical_plan_of(params, module) : (plan){.threads = 0};
+    const plan few = few_canonical_plan_of(params, module, wide);
     if (few.threads) return few;
     if (many && wide) {
         const plan way = tiles_plan_of(params, module, canonical_tiles, CANONICAL_TILES, may_split);
