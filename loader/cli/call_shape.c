@@ -84,7 +84,8 @@ static size_t parse(operator_call *call, const kiln_field *field, const char *sh
             if (length) term.more_of = find_named(call, at + 1, length);
             if (term.more_of) at += 1 + length;
         }
-        if (!term.size || term.factor < 1 || term.more < 0 || term.divisor < 1 || !strchr(",|", *at))
+        const bool right = term.size && (by || term.factor >= 1) && term.more >= 0 && term.divisor >= 1;
+        if (!right || !strchr(",|", *at))
             exit(cli_error(CLI_SYSTEM, "%s: the description of %s has an unknown shape %s", call->op->name, field->name,
                            shape));
         terms[count++] = term;

@@ -26,3 +26,6 @@ kiln bench --size 1 --time 1 --device cpu --without a gemm_f32
 echo "exit $?"
 kiln bench --size 1 --time 1 --device cpu --set cols=9223372036854775807 softmax_f32
 echo "exit $?"
+# One of which is 0.
+kiln bench --size 1 --time 1 --device cpu --set nodes=0 kv_compact_f32
+echo "exit $?"
