@@ -2,8 +2,9 @@
 # The tests of tests/gpu on this machine's GPUs, or those that have one of the words in their names. docs/real-gpu.md
 #   check_gpu.sh BUILD [--seconds N] [--anew] [WORD...]
 # After N seconds (520; 0: never) it stops, and the next run goes on: what has passed or failed on these devices with this
-# driver and this build is in BUILD/gpu/results and is not run again. --anew forgets it. Exit status: 0 if all has passed, 1 if
-# something failed, 3 if something is left.
+# driver and this build is in BUILD/gpu/results and is not run again. --anew forgets it. The story,
+# whose result is not kept, is told whole each time. Exit status: 0 if all has passed, 1 if something failed, 3 if something is
+# left.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 build=$(cd "$1" && pwd) || exit 2
