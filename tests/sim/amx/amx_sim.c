@@ -176,6 +176,19 @@ VECTORS static __m512 half_of(__m512i row, bool odd, numbers of) {
                                    : _mm512_slli_epi32(row, 16));
 }
 
+/* a * b + sum, and a + b. Which of several NaNs comes out depends on the operands' places in the instruction, which a
+ * compiler is free to exchange; these are AMX's, as recorded. */
+VECTORS static inline __m512 fused(__m512 a, __m512 b, __m512 sum) {
+    __asm__("vfmadd231ps %2, %1, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+
+VECTORS static inline __m512 added(__m512 a, __m512 b) {
+    __m512 sum;
+    __asm__("vaddps %2, %1, %0" : "=v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+
 /* Fused multiply-adds of even numbers and of odd ones, each from 0 on; both sums together are added to what is there.
  */
 VECTORS static __m512i add_floats(__m512i sums, const uint8_t *a, const tile *b, unsigned groups, numbers of) {
@@ -185,9 +198,9 @@ VECTORS static __m512i add_floats(__m512i sums, const uint8_t *a, const tile *b,
         memcpy(&two, a + 4 * k, sizeof two);
         const __m512i left = _mm512_set1_epi32(two), right = _mm512_loadu_si512(b->bytes[k]);
         for (int odd = 0; odd < 2; odd++)
-            halves[odd] = _mm512_fmadd_ps(half_of(left, odd, of), half_of(right, odd, of), halves[odd]);
+            halves[odd] = fused(half_of(left, odd, of), half_of(right, odd, of), halves[odd]);
     }
-    return _mm512_castps_si512(_mm512_add_ps(_mm512_castsi512_ps(sums), _mm512_add_ps(halves[0], halves[1])));
+    return _mm512_castps_si512(added(_mm512_castsi512_ps(sums), added(halves[0], halves[1])));
 }
 
 /* Sums of int32 wrap around. */
