@@ -190,6 +190,8 @@ demo: ## the main job on this machine: find its devices and run softmax on the b
 ## ARCH, OP: what images fires: one target (sm_90), cuda or rocm; one operator (softmax). All if empty
 ARCH ?=
 OP   ?=
+## IMAGES: what images-check fires again: all, or sample, a third of the operators, which is another one each day
+IMAGES ?= all
 
 .PHONY: images images-check tuning-images
 images: ## fire the kernels into embedded/; needs nvcc, clang-19, lld-19 and llvm-19
@@ -199,7 +201,7 @@ images: ## fire the kernels into embedded/; needs nvcc, clang-19, lld-19 and llv
 	@scripts/pack_images.sh $(or $(OP),$(OPERATORS))
 	@[ -n '$(OP)$(ARCH)' ] || loader/bindings/ggml/fire.sh
 images-check: ## are the images those of the sources? Fires them again where the very compilers are here
-	@scripts/images_check.sh
+	@scripts/images_check.sh $(IMAGES)
 	@loader/bindings/ggml/fire.sh fresh
 
 TUNED = $(sort $(shell sed -n 's|^+++ b/kernels/\([a-z0-9_]*\)/.*_sm.*|\1|p' kernels/tuning/*.patch))

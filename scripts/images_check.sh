@@ -2,11 +2,12 @@
 # Checks embedded/ against the sources:
 #   images_check.sh fresh        every image that the lists ask for is there, listed, whole, and fired from the sources as
 #                                they are now. Needs no compiler.
-#   images_check.sh again BACKEND [OP TARGET]
-#                                fires the images of cuda or rocm again, or one operator's for one target, and compares
-#                                every byte; exit status 77, after saying why, where the very compilers of the manifests
-#                                are not here.
-#   images_check.sh              all three; what could not be done is said and is no failure.
+#   images_check.sh again BACKEND [OPS [TARGET]]
+#                                fires the images of cuda or rocm again, or those of some operators, or theirs for one
+#                                target, and compares every byte; exit status 77, after saying why, where the very
+#                                compilers of the manifests are not here.
+#   images_check.sh [all|sample] all three, of all operators or of a third of them, which is another one each day; what
+#                                could not be done is said and is no failure.
 set -euo pipefail
 export LC_ALL=C # else bash looks for characters of many bytes in all that sources say
 cd "$(dirname "$0")/.."
@@ -90,8 +91,8 @@ fresh() {
     echo "images-check: every image is listed, whole and fresh"
 }
 
-again() { # BACKEND [OP TARGET]
-    local kinds version op here there file differing operators=${2:-$(scripts/targets.sh operators)} what=${2:+" $2 $3"}
+again() { # BACKEND [OPS [TARGET]]
+    local kinds version op here there file differing operators=${2:-$(scripts/targets.sh operators)} what=${2:+" $2"}${3:+" $3"}
     case $1 in
     cuda) kinds="ptx cubin" ;;
     rocm) kinds=hsaco ;;
@@ -130,6 +131,17 @@ again() { # BACKEND [OP TARGET]
     echo "images-check: $1$what: fired again, the same bytes"
 }
 
+# All three of these operators, or of all if there are none.
+check() { # [OPS]
+    fresh
+    for backend in cuda rocm; do "$0" again "$backend" "$@" || [ $? = 77 ]; done
+}
+
+# A third of the operators, which is another one each day.
+sample() {
+    scripts/targets.sh operators | awk -v day=$(($(date +%s) / 86400)) 'NR % 3 == day % 3' | tr '\n' ' '
+}
+
 usage() {
     sed -n '/^#   images_check/s/^# *//p' "$0" >&2
     exit 2
@@ -138,9 +150,7 @@ usage() {
 case ${1:-all} in
 fresh) fresh ;;
 again) again "${2:-}" "${3:-}" "${4:-}" ;;
-all)
-    fresh
-    for backend in cuda rocm; do "$0" again "$backend" || [ $? = 77 ]; done
-    ;;
+all) check ;;
+sample) check "$(sample)" ;;
 *) usage ;;
 esac

@@ -708,7 +708,9 @@ static void expect_nothing_beyond(const call *c, int axis) {
 static void groups_beyond_the_last_row_touch_nothing(void **state) {
     (void)state;
     for (size_t i = 0; i < 2 * OPERATIONS * PARTS; i++) {
-        call c = {&operations[i / 2 / PARTS], parts[i / 2 % PARTS], 3, i % 2 ? 20000 : 5000, 0, false};
+        const size_t op = i / 2 / PARTS, part = i / 2 % PARTS;
+        call c = {&operations[op], parts[part], 3, i % 2 ? 20000 : 5000, 0, false};
+        if (i % 2 && part != op % PARTS) continue; /* long rows, which take long, in one precision of each */
         expect_nothing_beyond(&c, 1);
     }
     for (size_t i = 0; i < PARTS; i++) {
