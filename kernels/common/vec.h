@@ -90,21 +90,28 @@ KILN_INLINE kiln_vec kiln_vec_load(const void *source, size_t count, kiln_cpu_dt
     return KILN_VEC_LOAD(tile);
 }
 
-/* Transposes rows. A round interleaves the lower half of the rows with the upper half; after as many rounds as a lane's
- * number has bits, the row and the lane of each element are exchanged. */
-KILN_INLINE void kiln_vec_transpose(kiln_vec *rows) {
-    kiln_vec zipped[KILN_VEC];
+/* Moves elements among count rows, a power of two of at least 2: what was in lane `lane` of row `row` is the element of
+ * number row * KILN_VEC + lane, and lands in the row of its number modulo count, whose lanes are in the order of
+ * numbers. A round interleaves the lower half of the rows with the upper half, which rotates the bits of each element's
+ * place by one; there are as many rounds as a lane's number has bits. */
+KILN_INLINE void kiln_vec_deal(kiln_vec *rows, size_t count) {
+    kiln_vec zipped[KILN_VEC > 8 ? KILN_VEC : 8];
     KILN_UNROLL
     for (size_t bits = KILN_VEC; bits > 1; bits /= 2) {
         KILN_UNROLL
-        for (size_t i = 0; i < KILN_VEC / 2; i++) {
-            zipped[2 * i] = KILN_VEC_ZIP_LOW(rows[i], rows[i + KILN_VEC / 2]);
-            zipped[2 * i + 1] = KILN_VEC_ZIP_HIGH(rows[i], rows[i + KILN_VEC / 2]);
+        for (size_t i = 0; i < count / 2; i++) {
+            zipped[2 * i] = KILN_VEC_ZIP_LOW(rows[i], rows[i + count / 2]);
+            zipped[2 * i + 1] = KILN_VEC_ZIP_HIGH(rows[i], rows[i + count / 2]);
         }
         KILN_UNROLL
-        for (size_t i = 0; i < KILN_VEC; i++)
+        for (size_t i = 0; i < count; i++)
             rows[i] = zipped[i];
     }
+}
+
+/* Transposes rows: a row and a lane are exchanged. */
+KILN_INLINE void kiln_vec_transpose(kiln_vec *rows) {
+    kiln_vec_deal(rows, KILN_VEC);
 }
 
 /* The sums of the elements of each row, for as many rows as a vector has elements. The rows are overwritten. */

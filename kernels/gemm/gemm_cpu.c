@@ -19,18 +19,19 @@
  *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
  * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
-#include "kernels/common/vec.h"
+#include "kernels/common/matmul_cpu.h"
+/* after it: */
 #include "kernels/gemm/gemm_args.h"
 
 enum {
     TILE = KILN_GEMM_TILE,
-    STRIP = 4,                                /* tiles */
-    DEPTH = 128,                              /* of b's transposed columns */
-    CACHED = 1 << 20,                         /* bytes that a second-level cache keeps from one call to the next */
-    LINE = 16,                                /* elements of f32 in a line of the cache */
-    VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2,  /* of a transposed row, multiplied at a time */
-    ROWS = 6,                                 /* with rows of a: their sums fill most of the registers */
-    STEPS = KILN_VEC_REGISTERS >= 32 ? 8 : 2, /* of k without a branch: with few registers more would spill */
+    STRIP = 4,        /* tiles */
+    DEPTH = 128,      /* of b's transposed columns */
+    CACHED = 1 << 20, /* bytes that a second-level cache keeps from one call to the next */
+    LINE = KILN_MATMUL_LINE,
+    VECS = KILN_MATMUL_VECS,
+    ROWS = KILN_MATMUL_ROWS,
+    STEPS = KILN_MATMUL_STEPS,
     STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
     COLUMNS = KILN_GEMM_BLOCK_COLUMNS, /* of d, in gemm_rows */
     AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to prefetch with ROWS rows of a: all of a tile in a strip */
@@ -81,6 +82,7 @@ typedef struct strip_scratch {
     finish_tiles tiles;
 } strip_scratch;
 _Static_assert(sizeof(strip_scratch) <= KILN_CPU_SCRATCH, "fits");
+_Static_assert(TILE == (int)KILN_MATMUL_TILE, "is what is multiplied");
 
 /* What consecutive blocks compute together. */
 typedef struct strip {
@@ -104,86 +106,6 @@ KILN_INLINE strip strip_of(const kiln_gemm_args *args, const kiln_cpu_span *span
     s.k = (uint64_t)s.split * args->split;
     s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
     return s;
-}
-
-/* Loads n elements of each of b's rows as columns. Vectors that need more rows, or more elements, get arbitrary ones,
- * whose results are not used. */
-KILN_INLINE void transpose(float (*columns)[TILE], const void *b, uint64_t stride, size_t rows, size_t n,
-                           kiln_cpu_dtype dtype) {
-    size_t end = (rows + VECS * KILN_VEC - 1) / (VECS * KILN_VEC) * (VECS * KILN_VEC);
-    for (size_t row = 0; row < end; row += KILN_VEC)
-        for (size_t k = 0; k < n; k += KILN_VEC) {
-            kiln_vec block[KILN_VEC];
-            size_t count = kiln_min(n - k, KILN_VEC);
-            KILN_UNROLL
-            for (size_t i = 0; i < KILN_VEC; i++)
-                block[i] = kiln_vec_load(kiln_at(b, kiln_min(row + i, rows - 1) * stride + k, dtype), count, dtype);
-            kiln_vec_transpose(block);
-            KILN_UNROLL
-            for (size_t i = 0; i < KILN_VEC; i++)
-                KILN_VEC_STORE(&columns[k + i][row], block[i]);
-        }
-}
-
-/* ROWS rows of a from a k on. */
-typedef struct rows_of_a {
-    const float *values[ROWS];
-    const char *next;     /* the first of the following rows, which are multiplied next */
-    uint64_t next_stride; /* bytes */
-    size_t size;          /* of an element, in bytes */
-} rows_of_a;
-
-/* Adds the products of one element of ROWS rows with VECS vectors of columns. */
-KILN_INLINE void multiply_step(kiln_vec (*products)[VECS], const rows_of_a *rows, const float *columns, size_t k) {
-    kiln_vec factors[VECS];
-    KILN_UNROLL
-    for (size_t v = 0; v < VECS; v++)
-        factors[v] = KILN_VEC_LOAD(columns + k * TILE + v * KILN_VEC);
-    KILN_UNROLL
-    for (size_t r = 0; r < ROWS; r++) {
-        kiln_vec element = KILN_VEC_SET(rows->values[r][k]);
-        KILN_UNROLL
-        for (size_t v = 0; v < VECS; v++)
-            products[r][v] = KILN_VEC_FMA(element, factors[v], products[r][v]);
-    }
-}
-
-/* Adds to sums the products of n elements of ROWS rows with VECS vectors of columns. */
-KILN_INLINE void multiply(float *sums, const rows_of_a *rows, const float *columns, size_t n) {
-    kiln_vec products[ROWS][VECS];
-    size_t k = 0;
-    KILN_UNROLL
-    for (size_t r = 0; r < ROWS;
-         r++) { /* one loop over both is too long to be unrolled, which leaves products in memory */
-        KILN_UNROLL
-        for (size_t v = 0; v < VECS; v++)
-            products[r][v] = KILN_VEC_ZERO();
-    }
-    for (; k + LINE <= n; k += LINE) {
-        for (size_t r = 0; r < ROWS; r++)
-            __builtin_prefetch(rows->next + r * rows->next_stride + k * rows->size, 0, 2);
-        for (size_t i = 0; i < LINE; i += STEPS) {
-            KILN_UNROLL
-            for (size_t step = 0; step < STEPS; step++)
-                multiply_step(products, rows, columns, k + i + step);
-        }
-    }
-    for (; k < n; k++)
-        multiply_step(products, rows, columns, k);
-    KILN_UNROLL
-    for (size_t r = 0; r < ROWS; r++) {
-        KILN_UNROLL
-        for (size_t v = 0; v < VECS; v++) {
-            float *sum = sums + r * TILE + v * KILN_VEC;
-            KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), products[r][v]));
-        }
-    }
-}
-
-/* The same for all columns. */
-KILN_OUTLINED void multiply_columns(float *sums, const rows_of_a *rows, const float *columns, size_t n, size_t cols) {
-    for (size_t col = 0; col < cols; col += VECS * KILN_VEC)
-        multiply(sums + col, rows, columns + col, n);
 }
 
 /* Writes the results of rows of a strip. */
@@ -219,12 +141,12 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *ar
                                 size_t n, kiln_cpu_dtype dtype) {
     size_t depth_size = DEPTH * kiln_dtype_size(dtype);
     uint64_t b = s->batch * (uint64_t)args->b_batch_stride + s->col * (uint64_t)args->b_stride + k;
-    transpose(scratch->columns, kiln_at(args->b, b, dtype), (uint64_t)args->b_stride, s->cols, n, dtype);
+    kiln_matmul_transpose(scratch->columns, kiln_at(args->b, b, dtype), (uint64_t)args->b_stride, s->cols, n, dtype);
     for (size_t row = 0; row < s->rows; row += ROWS) {
         uint64_t a = s->batch * (uint64_t)args->a_batch_stride + (s->row + row) * (uint64_t)args->a_stride + k;
-        rows_of_a rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, dtype),
-                          .next_stride = (uint64_t)args->a_stride * kiln_dtype_size(dtype),
-                          .size = kiln_dtype_size(dtype)};
+        kiln_matmul_rows rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, dtype),
+                                 .next_stride = (uint64_t)args->a_stride * kiln_dtype_size(dtype),
+                                 .size = kiln_dtype_size(dtype)};
         for (size_t r = 0; r < ROWS; r++) { /* the last row several times, if there are no more */
             uint64_t place = a + kiln_min(r, s->rows - row - 1) * (uint64_t)args->a_stride;
             rows.values[r] = kiln_tile_load(scratch->converted[r], kiln_at(args->a, place, dtype), n, dtype);
@@ -233,7 +155,7 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *ar
         for (size_t i = first; i < end; i++) /* what is transposed next */
             kiln_prefetch(kiln_at(args->b, b + i * (uint64_t)args->b_stride, dtype), depth_size, depth_size);
         if (k + n == s->k_end) prefetch_results(args, s, row, kiln_min(row + ROWS, s->rows), dtype);
-        multiply_columns(scratch->sums[row], &rows, scratch->columns[0], n, s->cols);
+        kiln_matmul_columns(scratch->sums[row], &rows, scratch->columns[0], n, s->cols);
         if (k + n == s->k_end) finish_rows(scratch, args, s, row, kiln_min(row + ROWS, s->rows), dtype);
     }
 }

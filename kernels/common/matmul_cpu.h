@@ -1,0 +1,102 @@
+/* Products of rows with columns that lie transposed in the first-level cache: an element of a row is the factor of a
+ * whole vector of columns. What products of matrices share on the CPU. */
+#ifndef KILN_KERNELS_COMMON_MATMUL_CPU_H
+#define KILN_KERNELS_COMMON_MATMUL_CPU_H
+
+#include "kernels/common/vec.h"
+
+enum {
+    KILN_MATMUL_TILE = 64,                                /* columns */
+    KILN_MATMUL_LINE = 16,                                /* elements of f32 in a line of the cache */
+    KILN_MATMUL_VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2,  /* of columns, multiplied at a time */
+    KILN_MATMUL_ROWS = 6,                                 /* with rows: their sums fill most of the registers */
+    KILN_MATMUL_STEPS = KILN_VEC_REGISTERS >= 32 ? 8 : 2, /* of k without a branch: with few registers more would
+                                                             spill */
+    KILN_MATMUL_SPAN = KILN_MATMUL_VECS * KILN_VEC        /* columns that are multiplied at a time */
+};
+
+/* Loads n elements of each of a matrix' rows, which are as far from each other as stride says, as columns. Vectors that
+ * need more rows, or more elements, get arbitrary ones, whose results are not used. */
+KILN_INLINE void kiln_matmul_transpose(float (*columns)[KILN_MATMUL_TILE], const void *matrix, uint64_t stride,
+                                       size_t rows, size_t n, kiln_cpu_dtype dtype) {
+    size_t end = (rows + KILN_MATMUL_SPAN - 1) / KILN_MATMUL_SPAN * KILN_MATMUL_SPAN;
+    for (size_t row = 0; row < end; row += KILN_VEC)
+        for (size_t k = 0; k < n; k += KILN_VEC) {
+            kiln_vec block[KILN_VEC];
+            size_t count = kiln_min(n - k, KILN_VEC);
+            KILN_UNROLL
+            for (size_t i = 0; i < KILN_VEC; i++) {
+                const void *source = kiln_at(matrix, kiln_min(row + i, rows - 1) * stride + k, dtype);
+                block[i] = kiln_vec_load(source, count, dtype);
+            }
+            kiln_vec_transpose(block);
+            KILN_UNROLL
+            for (size_t i = 0; i < KILN_VEC; i++)
+                KILN_VEC_STORE(&columns[k + i][row], block[i]);
+        }
+}
+
+/* KILN_MATMUL_ROWS rows from a k on. */
+typedef struct kiln_matmul_rows {
+    const float *values[KILN_MATMUL_ROWS];
+    const char *next;     /* the first of the following rows, which are multiplied next */
+    uint64_t next_stride; /* bytes */
+    size_t size;          /* of an element there, in bytes */
+} kiln_matmul_rows;
+
+/* Adds the products of one element of the rows with KILN_MATMUL_VECS vectors of columns. */
+KILN_INLINE void kiln_matmul_step(kiln_vec (*products)[KILN_MATMUL_VECS], const kiln_matmul_rows *rows,
+                                  const float *columns, size_t k) {
+    kiln_vec factors[KILN_MATMUL_VECS];
+    KILN_UNROLL
+    for (size_t v = 0; v < KILN_MATMUL_VECS; v++)
+        factors[v] = KILN_VEC_LOAD(columns + k * KILN_MATMUL_TILE + v * KILN_VEC);
+    KILN_UNROLL
+    for (size_t r = 0; r < KILN_MATMUL_ROWS; r++) {
+        kiln_vec element = KILN_VEC_SET(rows->values[r][k]);
+        KILN_UNROLL
+        for (size_t v = 0; v < KILN_MATMUL_VECS; v++)
+            products[r][v] = KILN_VEC_FMA(element, factors[v], products[r][v]);
+    }
+}
+
+/* Adds to sums the products of n elements of the rows with KILN_MATMUL_VECS vectors of columns. */
+KILN_INLINE void kiln_matmul_span(float *sums, const kiln_matmul_rows *rows, const float *columns, size_t n) {
+    kiln_vec products[KILN_MATMUL_ROWS][KILN_MATMUL_VECS];
+    size_t k = 0;
+    KILN_UNROLL
+    for (size_t r = 0; r < KILN_MATMUL_ROWS;
+         r++) { /* one loop over both is too long to be unrolled, which leaves products in memory */
+        KILN_UNROLL
+        for (size_t v = 0; v < KILN_MATMUL_VECS; v++)
+            products[r][v] = KILN_VEC_ZERO();
+    }
+    for (; k + KILN_MATMUL_LINE <= n; k += KILN_MATMUL_LINE) {
+        for (size_t r = 0; r < KILN_MATMUL_ROWS; r++)
+            __builtin_prefetch(rows->next + r * rows->next_stride + k * rows->size, 0, 2);
+        for (size_t i = 0; i < KILN_MATMUL_LINE; i += KILN_MATMUL_STEPS) {
+            KILN_UNROLL
+            for (size_t step = 0; step < KILN_MATMUL_STEPS; step++)
+                kiln_matmul_step(products, rows, columns, k + i + step);
+        }
+    }
+    for (; k < n; k++)
+        kiln_matmul_step(products, rows, columns, k);
+    KILN_UNROLL
+    for (size_t r = 0; r < KILN_MATMUL_ROWS; r++) {
+        KILN_UNROLL
+        for (size_t v = 0; v < KILN_MATMUL_VECS; v++) {
+            float *sum = sums + r * KILN_MATMUL_TILE + v * KILN_VEC;
+            KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), products[r][v]));
+        }
+    }
+}
+
+/* The same for all columns: sums has rows of KILN_MATMUL_TILE. */
+KILN_OUTLINED void kiln_matmul_columns(float *sums, const kiln_matmul_rows *rows, const float *columns, size_t n,
+                                       size_t cols) {
+    for (size_t col = 0; col < cols; col += KILN_MATMUL_SPAN)
+        kiln_matmul_span(sums + col, rows, columns + col, n);
+}
+
+#endif
