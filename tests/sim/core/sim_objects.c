@@ -208,17 +208,23 @@ bool sim_memory_add_part(void *bytes, size_t offset, size_t size, bool constant)
     return grown;
 }
 
+/* A byte whose bit shares a byte with those of others, which a kernel may write at the same time. */
+static void mark_written(const sim_memory *memory, size_t at) {
+    __atomic_fetch_or(&memory->written[at / 8], (uint8_t)(1u << at % 8), __ATOMIC_RELAXED);
+}
+
 void sim_memory_wrote(const void *address, size_t size) {
     sim_lock();
     allocation *found = allocation_of(address);
     if (found && found->memory.written) {
-        size_t at = (size_t)((const uint8_t *)address - found->memory.bytes);
-        for (size_t end = at + size; at < end && at < found->memory.size;) {
-            bool whole = at % 8 == 0 && end - at >= 8;
-            uint8_t bits = (uint8_t)(whole ? 0xff : 1u << at % 8); /* a kernel may write beside it */
-            __atomic_fetch_or(&found->memory.written[at / 8], bits, __ATOMIC_RELAXED);
-            at += whole ? 8 : 1;
-        }
+        const size_t begin = (size_t)((const uint8_t *)address - found->memory.bytes);
+        const size_t end = size < found->memory.size - begin ? begin + size : found->memory.size;
+        size_t at = begin;
+        for (; at < end && at % 8; at++)
+            mark_written(&found->memory, at);
+        if (end - at >= 8) memset(&found->memory.written[at / 8], 0xff, (end - at) / 8);
+        for (at += (end - at) / 8 * 8; at < end; at++)
+            mark_written(&found->memory, at);
     }
     sim_unlock();
 }

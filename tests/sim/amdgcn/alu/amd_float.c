@@ -190,8 +190,7 @@ static inline bool below(amd_format format, uint64_t a, uint64_t b) {
 }
 
 /* The common part of the four: what comes of NaN operands, or the lower (upper) of two numbers. */
-static inline __attribute__((always_inline)) uint64_t extreme_of(amd_format format, uint32_t mode, uint64_t a,
-                                                                 uint64_t b, bool upper, bool any_nan) {
+static uint64_t extreme(amd_format format, uint32_t mode, uint64_t a, uint64_t b, bool upper, bool any_nan) {
     a = amd_input(format, mode, a);
     b = amd_input(format, mode, b);
     if (any_nan || ((mode & AMD_MODE_IEEE) && !(mode & AMD_MODE_NUMBERS))) {
@@ -208,48 +207,23 @@ static inline __attribute__((always_inline)) uint64_t extreme_of(amd_format form
     return amd_output(format, mode, first ? a : b);
 }
 
-/* Whether the bits are of a normal number of f32 or of an infinity, with which no mode has to do. */
-static inline bool is_plain_single(uint64_t a) {
-    return (uint32_t)((a & 0x7fffffff) - 0x00800000) <= 0x7f000000;
-}
-
-/* An integer that has the place among integers that such a number, or a zero, has among numbers. */
-static inline int32_t place_of(uint64_t a) {
-    const uint32_t bits = (uint32_t)a;
-    return (int32_t)(bits >> 31 ? bits ^ 0x7fffffff : bits);
-}
-
-/* Compiled once more for f32, which kernels have most of. */
-static inline uint64_t extreme(amd_format format, uint32_t mode, uint64_t a, uint64_t b, bool upper, bool any_nan) {
-    if (format == AMD_SINGLE && (is_plain_single(a) || !(a & 0x7fffffff)) && (is_plain_single(b) || !(b & 0x7fffffff)))
-        return (place_of(a) < place_of(b)) != upper ? a : b;
-    if (format == AMD_SINGLE) return extreme_of(AMD_SINGLE, mode, a, b, upper, any_nan);
-    return extreme_of(format, mode, a, b, upper, any_nan);
-}
-
-uint64_t amd_min(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+uint64_t amd_min_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
     return extreme(format, mode, a, b, false, false);
 }
 
-uint64_t amd_max(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+uint64_t amd_max_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
     return extreme(format, mode, a, b, true, false);
 }
 
-uint64_t amd_minimum(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+uint64_t amd_minimum_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
     return extreme(format, mode, a, b, false, true);
 }
 
-uint64_t amd_maximum(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+uint64_t amd_maximum_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
     return extreme(format, mode, a, b, true, true);
 }
 
-/* A NaN makes it the least of the three; else it is the larger of the two that a largest one leaves. */
-uint64_t amd_med3(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
-    if (format == AMD_SINGLE && is_plain_single(a) && is_plain_single(b) && is_plain_single(c)) {
-        const uint64_t low = place_of(a) < place_of(b) ? a : b, high = place_of(a) < place_of(b) ? b : a;
-        const uint64_t rest = place_of(c) < place_of(high) ? c : high;
-        return place_of(rest) > place_of(low) ? rest : low;
-    }
+uint64_t amd_med3_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
     if (amd_is_nan(format, a) || amd_is_nan(format, b) || amd_is_nan(format, c))
         return amd_min(format, mode, amd_min(format, mode, a, b), c);
     uint64_t top = amd_max(format, mode, amd_max(format, mode, a, b), c);

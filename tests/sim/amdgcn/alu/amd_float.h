@@ -69,12 +69,53 @@ uint64_t amd_mad(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint6
 uint64_t amd_fma_scaled(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c, int exponent);
 
 /* minNum and maxNum with -0 below +0: a NaN loses to a number; before gfx12 a signalling NaN wins under IEEE. */
-uint64_t amd_min(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
-uint64_t amd_max(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_min_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_max_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
 /* minimum and maximum of IEEE 754-2019: any NaN wins. */
-uint64_t amd_minimum(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
-uint64_t amd_maximum(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
-uint64_t amd_med3(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
+uint64_t amd_minimum_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+uint64_t amd_maximum_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b);
+/* A NaN makes it the least of the three; else it is the larger of the two that a largest one leaves. */
+uint64_t amd_med3_any(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c);
+
+/* Whether the bits are of a normal number of f32 or of an infinity, with which no mode has to do. */
+static inline bool amd_is_plain_single(uint64_t a) {
+    return (uint32_t)((a & 0x7fffffff) - 0x00800000) <= 0x7f000000;
+}
+
+/* An integer that has the place among integers that such a number, or a zero, has among numbers. */
+static inline int32_t amd_place_of(uint64_t a) {
+    const uint32_t bits = (uint32_t)a;
+    return (int32_t)(bits >> 31 ? bits ^ 0x7fffffff : bits);
+}
+
+/* The same without a call of such numbers of f32, which kernels have most of. */
+static inline bool amd_have_places(amd_format format, uint64_t a, uint64_t b) {
+    return format == AMD_SINGLE && (amd_is_plain_single(a) || !(a & 0x7fffffff)) &&
+           (amd_is_plain_single(b) || !(b & 0x7fffffff));
+}
+static inline uint64_t amd_min(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+    if (!amd_have_places(format, a, b)) return amd_min_any(format, mode, a, b);
+    return amd_place_of(a) < amd_place_of(b) ? a : b;
+}
+static inline uint64_t amd_max(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+    if (!amd_have_places(format, a, b)) return amd_max_any(format, mode, a, b);
+    return amd_place_of(a) < amd_place_of(b) ? b : a;
+}
+static inline uint64_t amd_minimum(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+    if (!amd_have_places(format, a, b)) return amd_minimum_any(format, mode, a, b);
+    return amd_place_of(a) < amd_place_of(b) ? a : b;
+}
+static inline uint64_t amd_maximum(amd_format format, uint32_t mode, uint64_t a, uint64_t b) {
+    if (!amd_have_places(format, a, b)) return amd_maximum_any(format, mode, a, b);
+    return amd_place_of(a) < amd_place_of(b) ? b : a;
+}
+static inline uint64_t amd_med3(amd_format format, uint32_t mode, uint64_t a, uint64_t b, uint64_t c) {
+    const bool plain = amd_is_plain_single(a) && amd_is_plain_single(b) && amd_is_plain_single(c);
+    if (format != AMD_SINGLE || !plain) return amd_med3_any(format, mode, a, b, c);
+    const uint64_t low = amd_place_of(a) < amd_place_of(b) ? a : b, high = amd_place_of(a) < amd_place_of(b) ? b : a;
+    const uint64_t rest = amd_place_of(c) < amd_place_of(high) ? c : high;
+    return amd_place_of(rest) > amd_place_of(low) ? rest : low;
+}
 
 /* v_mul_legacy and v_fma_legacy: 0 times anything is 0, and c is handed on as it is. */
 uint64_t amd_multiply_legacy(uint32_t mode, uint64_t a, uint64_t b);

@@ -75,14 +75,22 @@ static uint32_t mixed(const amd_alu *x, const amd_operand *operand, uint32_t i, 
 }
 
 /* The halves of a packed source: op_sel and op_sel_hi say which half each of the two operations takes. */
-static uint32_t packed_16(const amd_op *op, uint32_t i, uint32_t word, bool real) {
-    uint32_t low = word >> (op->op_sel >> i & 1 ? 16 : 0) & 0xffff;
-    uint32_t high = word >> (op->op_sel_hi >> i & 1 ? 16 : 0) & 0xffff;
-    if (real) {
-        low ^= (uint32_t)(op->neg_lo >> i & 1) << 15;
-        high ^= (uint32_t)(op->neg_hi >> i & 1) << 15;
-    }
-    return high << 16 | low;
+static void packed_16(const amd_alu *x, uint32_t i, bool real, const uint32_t *from, uint32_t *to) {
+    const amd_op *op = x->op;
+    const uint32_t low = op->op_sel >> i & 1 ? 16 : 0, high = op->op_sel_hi >> i & 1 ? 16 : 0;
+    const uint32_t flip = (op->neg_lo >> i & 1u) << 15 | (op->neg_hi >> i & 1u) << 31, sign = real ? flip : 0;
+    for (uint32_t base = 0; base < x->lanes; base += 32)
+        for (uint32_t l = base; l < base + 32; l++)
+            to[l] = ((from[l] >> low & 0xffff) | from[l] >> high << 16) ^ sign;
+}
+
+/* Magnitudes and signs, and halves moved down. */
+static void modified_32(const amd_alu *x, const amd_operand *operand, uint32_t sign, uint32_t shift,
+                        const uint32_t *from, uint32_t *to) {
+    const uint32_t keep = operand->absolute ? ~sign : ~0u, flip = operand->negate ? sign : 0;
+    for (uint32_t base = 0; base < x->lanes; base += 32)
+        for (uint32_t l = base; l < base + 32; l++)
+            to[l] = (from[l] >> shift & keep) ^ flip;
 }
 
 static bool is_direct(const amd_alu *x, const amd_operand *operand, uint32_t i, amd_alu_type type) {
@@ -102,23 +110,21 @@ static const void *gather_32(amd_alu *x, const amd_operand *operand, uint32_t i,
         amd_dpp_gather(x, moved, from);
         from = moved;
     }
+    uint32_t parts[AMD_LANES];
+    for (uint32_t l = 0; operand->select && l < x->lanes; l++)
+        parts[l] = select_part(from[l], operand->select, operand->extend);
+    if (operand->select) from = parts;
     /* As measured on Navi 31: https://github.com/llvm/llvm-project/issues/94116. */
     bool doubled = type == AMD_ALU_h16 && operand->real && x->shape->flags & AMD_ALU_ADDS;
     doubled &= x->wave->program->target->major >= 11;
-    bool half = facts[type].log_bits == 4;
     uint32_t sign = facts[type].format < 0 ? 0 : (uint32_t)amd_sign((amd_format)facts[type].format);
-    uint32_t shift = half && !is_packed(type) && (x->op->op_sel >> i & 1) ? 16 : 0;
-    for (uint32_t l = 0; l < x->lanes; l++) {
-        uint32_t word = select_part(from[l], operand->select, operand->extend) >> shift;
-        if (type == AMD_ALU_mix) {
-            word = mixed(x, operand, i, word);
-        } else if (type == AMD_ALU_p16 || type == AMD_ALU_h16) {
-            word = doubled ? word * 0x10001 : packed_16(x->op, i, word, type == AMD_ALU_h16);
-        } else {
-            if (operand->absolute) word &= ~sign;
-            if (operand->negate) word ^= sign;
-        }
-        room[l] = word;
+    if (type == AMD_ALU_mix || doubled) {
+        for (uint32_t l = 0; l < x->lanes; l++)
+            room[l] = doubled ? from[l] * 0x10001 : mixed(x, operand, i, from[l]);
+    } else if (type == AMD_ALU_p16 || type == AMD_ALU_h16) {
+        packed_16(x, i, type == AMD_ALU_h16, from, room);
+    } else {
+        modified_32(x, operand, sign, facts[type].log_bits == 4 && (x->op->op_sel >> i & 1) ? 16 : 0, from, room);
     }
     return room;
 }
@@ -218,8 +224,13 @@ static uint32_t place(const amd_op *op, uint32_t old, uint32_t value) {
     return negative ? part | (shift + width < 32 ? ~0u << (shift + width) : 0) : part;
 }
 
-/* A 16-bit result in its register. gfx10 and later keep the other half; on gfx9 only the later instructions do. */
-static uint32_t merge_16(const amd_alu *x, uint32_t old, uint32_t value) {
+/* Where a 16-bit result goes in its register, and what that keeps of its old value. */
+typedef struct half {
+    uint32_t shift, keep;
+} half;
+
+/* gfx10 and later keep the other half; on gfx9 only the later instructions do. */
+static half half_of(const amd_alu *x) {
     uint32_t count = 0;
     while (count < 3 && x->shape->source[count] != AMD_ALU_none)
         count++;
@@ -227,30 +238,73 @@ static uint32_t merge_16(const amd_alu *x, uint32_t old, uint32_t value) {
     bool mix = x->shape->source[0] == AMD_ALU_mix;
     bool keep =
         x->wave->program->target->major >= 10 || (count == 3 && !(x->shape->flags & AMD_ALU_CLEARS)) || mix || high;
-    if (high) return (old & 0xffff) | value << 16;
-    return keep ? (old & 0xffff0000) | (value & 0xffff) : value & 0xffff;
+    if (x->op->encoding == AMD_ENCODING_SDWA) return (half){0, 0};
+    return high ? (half){16, 0xffff} : (half){0, keep ? 0xffff0000 : 0};
+}
+
+static inline __attribute__((always_inline)) void halves_put(uint32_t *to, uint32_t l, const uint32_t *values,
+                                                             half at) {
+    to[l] = (to[l] & at.keep) | (values[l] & 0xffff) << at.shift;
+}
+
+static void finish_16(amd_alu *x, uint32_t *to) {
+    const uint32_t *values = (const uint32_t *)(const void *)x->results;
+    const half at = half_of(x);
+    if (x->exec != x->wave->all) {
+        for (uint64_t rest = x->exec; rest; rest &= rest - 1)
+            halves_put(to, (uint32_t)__builtin_ctzll(rest), values, at);
+        return;
+    }
+    for (uint32_t base = 0; base < x->lanes; base += 32)
+        for (uint32_t l = base; l < base + 32; l++)
+            halves_put(to, l, values, at);
+}
+
+static void finish_64(amd_alu *x, uint32_t *low, uint32_t *high) {
+    if (x->exec != x->wave->all) {
+        for (uint64_t rest = x->exec; rest; rest &= rest - 1) {
+            const uint32_t l = (uint32_t)__builtin_ctzll(rest);
+            low[l] = (uint32_t)x->results[l];
+            high[l] = (uint32_t)(x->results[l] >> 32);
+        }
+        return;
+    }
+    for (uint32_t base = 0; base < x->lanes; base += 32) {
+        for (uint32_t l = base; l < base + 32; l++) {
+            low[l] = (uint32_t)x->results[l];
+            high[l] = (uint32_t)(x->results[l] >> 32);
+        }
+    }
+}
+
+/* Applies clamp and omod to what is to be written. */
+static void modify_all(amd_alu *x, bool wide) {
+    uint32_t *narrow = (uint32_t *)(void *)x->results;
+    for (uint64_t rest = x->exec; rest; rest &= rest - 1) {
+        uint32_t l = (uint32_t)__builtin_ctzll(rest);
+        if (wide)
+            x->results[l] = modify(x, x->results[l]);
+        else
+            narrow[l] = (uint32_t)modify(x, narrow[l]);
+    }
 }
 
 static void finish(amd_alu *x) {
-    amd_alu_type type = x->shape->result;
-    const type_facts *f = &facts[type];
-    bool modified = f->format >= 0 && (x->op->clamp || x->op->omod);
+    const type_facts *f = &facts[x->shape->result];
+    const uint32_t *values = (const uint32_t *)(const void *)x->results;
     uint32_t *low = x->wave->v[x->result->index];
-    uint32_t *high = x->wave->v[x->result->index + (f->log_bits == 6)];
+    if (f->format >= 0 && (x->op->clamp || x->op->omod)) modify_all(x, f->log_bits == 6);
+    if (f->log_bits == 6) {
+        finish_64(x, low, x->wave->v[x->result->index + 1]);
+        return;
+    }
+    if (f->log_bits == 4 && !x->op->dst_select) {
+        finish_16(x, low);
+        return;
+    }
     for (uint64_t rest = x->exec; rest; rest &= rest - 1) {
-        uint32_t l = (uint32_t)__builtin_ctzll(rest);
-        uint64_t value = f->log_bits == 6 ? x->results[l] : ((const uint32_t *)(const void *)x->results)[l];
-        if (modified) value = modify(x, value);
-        if (f->log_bits == 4) value &= 0xffff;
-        if (f->log_bits == 6) {
-            low[l] = (uint32_t)value;
-            high[l] = (uint32_t)(value >> 32);
-        } else if (x->op->dst_select) {
-            low[l] = place(x->op, low[l], (uint32_t)value);
-        } else {
-            low[l] = f->log_bits == 4 && x->op->encoding != AMD_ENCODING_SDWA ? merge_16(x, low[l], (uint32_t)value)
-                                                                              : (uint32_t)value;
-        }
+        uint32_t l = (uint32_t)__builtin_ctzll(rest), value = f->log_bits == 4 ? values[l] & 0xffff : values[l];
+        low[l] = x->op->dst_select ? place(x->op, low[l], value) : value;
     }
 }
 

@@ -41,9 +41,19 @@ static double evaluate(function f, double a) {
 static double last_place(amd_format format, double value) {
     static const int digits[] = {[AMD_HALF] = 11, [AMD_SINGLE] = 24, [AMD_DOUBLE] = 53};
     static const int least[] = {[AMD_HALF] = -13, [AMD_SINGLE] = -125, [AMD_DOUBLE] = -1021};
-    int exponent = least[format];
-    if (value != 0) frexp(value, &exponent);
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    const int exponent = (int)(bits >> 52 & 0x7ff) - 1022; /* of 0 and the least numbers less than that of any format */
     return sim_power_of_two((exponent > least[format] ? exponent : least[format]) - digits[format]);
+}
+
+/* The next number towards 0 from another. */
+static double towards_zero(double value) {
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    bits--;
+    memcpy(&value, &bits, sizeof bits);
+    return value;
 }
 
 /* A number in [-1, 1) that the seed, the instruction and the operand decide. */
@@ -65,7 +75,7 @@ static uint64_t amd_approximate(const amd_wave *wave, uint32_t mode, amd_format 
     /* With a reciprocal that is rounded wrong here the division that compilers write would be, too. */
     bool all_ones = f == AMD_RCP && !(~a & (amd_quiet(format) * 2 - 1));
     if (!special && !all_ones) {
-        double place = last_place(format, nextafter(value, 0)), reach = last_place(format, fabs(value) + bound);
+        double place = last_place(format, towards_zero(value)), reach = last_place(format, fabs(value) + bound);
         double room = unit == AMD_ULP ? (bound - 0.5) * place : bound - reach / 2;
         value += deviation(wave, f, a) * fmax(room, 0) * 0.999;
     }

@@ -54,7 +54,7 @@ static bool byte_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t
 
 /* A whole dword that no other wave touched, or waves do no more than read, which is most of them. False: look at each
  * byte. */
-static bool dword_check(amd_shadow *shadow, uint32_t own, amd_access access) {
+static inline bool dword_check(amd_shadow *shadow, uint32_t own, amd_access access) {
     if ((shadow->writers && shadow->writers != own) || (access != AMD_WRITE && shadow->written != 0xf)) return false;
     if (access == AMD_READ) {
         if (shadow->readers != (shadow->readers & 0xff) * 0x01010101u) return false;
@@ -68,22 +68,27 @@ static bool dword_check(amd_shadow *shadow, uint32_t own, amd_access access) {
     return true;
 }
 
-static void load_note(const amd_wave *wave, amd_shadow *shadow, amd_access access) {
+static inline void load_note(const amd_wave *wave, amd_shadow *shadow, amd_access access) {
     const uint32_t own = 1u << wave->number;
     if (access == AMD_READ) shadow->load = wave->pc;
     shadow->loaders = access == AMD_READ ? shadow->loaders | own : shadow->loaders & ~own;
 }
 
+/* The shadow of a dword that a wave touches now. */
+static inline amd_shadow *shadow_of(const amd_wave *wave, uint32_t address, amd_access access) {
+    amd_shadow *shadow = &wave->group->shadow[address / 4];
+    if (shadow->epoch != wave->group->epoch)
+        *shadow = (amd_shadow){
+            .epoch = wave->group->epoch, .written = shadow->written, .atomic = 0xf, .landing = shadow->landing};
+    load_note(wave, shadow, access);
+    return shadow;
+}
+
 static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32_t address, uint32_t size,
                          amd_access access) {
-    amd_group *group = wave->group;
     uint32_t own = (wave->number + 1) * 0x01010101u;
     for (uint32_t i = address, end = address + size; i < end;) {
-        amd_shadow *shadow = &group->shadow[i / 4];
-        if (shadow->epoch != group->epoch)
-            *shadow = (amd_shadow){
-                .epoch = group->epoch, .written = shadow->written, .atomic = 0xf, .landing = shadow->landing};
-        load_note(wave, shadow, access);
+        amd_shadow *shadow = shadow_of(wave, i, access);
         uint32_t next = i / 4 * 4 + 4 < end ? i / 4 * 4 + 4 : end;
         if (next - i == 4 && dword_check(shadow, own, access)) {
             i = next;
@@ -92,6 +97,17 @@ static bool shadow_check(amd_wave *wave, const amd_op *op, uint32_t lane, uint32
         for (; i < next; i++)
             if (!byte_check(wave, op, lane, i, size, access)) return false;
     }
+    return true;
+}
+
+/* Whether a lane touches whole dwords alone, within bounds, and dword_check has nothing against it. If not, the same is
+ * asked again and dword by dword by amd_shared_at. */
+static inline __attribute__((always_inline)) bool is_quiet(const amd_wave *wave, uint32_t address, uint32_t size,
+                                                           amd_access access) {
+    const uint32_t own = (wave->number + 1) * 0x01010101u, has = wave->group->shared_bytes;
+    if ((address | size) % 4 || address > has || size > has - address) return false;
+    for (uint32_t i = 0; i < size; i += 4)
+        if (!dword_check(shadow_of(wave, address + i, access), own, access)) return false;
     return true;
 }
 
@@ -177,7 +193,14 @@ static void lanes_move(amd_wave *wave, const amd_op *op, uint64_t exec, const am
     const uint32_t dwords = amd_memory_bytes(op) / 4;
     for (uint32_t i = 0; i < dwords; i++) {
         uint32_t *row = wave->v[registers->index + i];
-        for (uint64_t rest = exec; rest; rest &= rest - 1) {
+        if (exec == wave->all && store) {
+            for (uint32_t l = 0; l < wave->lanes; l++)
+                memcpy(bytes[l] + i * 4, &row[l], 4);
+        } else if (exec == wave->all) {
+            for (uint32_t l = 0; l < wave->lanes; l++)
+                memcpy(&row[l], bytes[l] + i * 4, 4);
+        }
+        for (uint64_t rest = exec == wave->all ? 0 : exec; rest; rest &= rest - 1) {
             const uint32_t l = (uint32_t)__builtin_ctzll(rest);
             if (store)
                 memcpy(bytes[l] + i * 4, &row[l], 4);
@@ -194,26 +217,40 @@ static void lanes_move(amd_wave *wave, const amd_op *op, uint64_t exec, const am
     }
 }
 
-/* One element for each lane, from or to registers. False after a fault. */
-static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, int32_t offset,
-                 const amd_operand *registers, bool store) {
-    uint32_t addresses[AMD_LANES], size = amd_memory_bytes(op);
-    uint8_t *bytes[AMD_LANES];
-    addresses_make(wave, vector, offset, addresses);
-    conflicts_count(wave, op, addresses);
+/* The bytes of each lane of exec, after every check. False after a fault. */
+static inline __attribute__((always_inline)) bool lanes_check(amd_wave *wave, const amd_op *op, uint64_t exec,
+                                                              const uint32_t *addresses, amd_access access,
+                                                              uint8_t **bytes) {
+    const uint32_t size = amd_memory_bytes(op), shift = (uint32_t)__builtin_ctz(size);
     uint8_t last[AMD_LANES] = {0}; /* by address: the lane, + 1, that loaded last from one such */
-    const uint32_t shift = (uint32_t)__builtin_ctz(size);
-    for (uint64_t rest = amd_exec(wave); rest; rest &= rest - 1) {
+    for (uint64_t rest = exec; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctzll(rest);
         uint8_t *other = &last[(addresses[l] >> shift) % AMD_LANES];
-        bool again = !store && *other && addresses[l] == addresses[*other - 1]; /* checks know waves alone */
-        bytes[l] =
-            again ? bytes[*other - 1] : amd_shared_at(wave, op, l, addresses[l], size, store ? AMD_WRITE : AMD_READ);
+        bool again = access == AMD_READ && *other && addresses[l] == addresses[*other - 1];
+        if (again) /* checks know waves alone */
+            bytes[l] = bytes[*other - 1];
+        else if (is_quiet(wave, addresses[l], size, access))
+            bytes[l] = wave->group->shared + addresses[l];
+        else
+            bytes[l] = amd_shared_at(wave, op, l, addresses[l], size, access);
         if (!bytes[l]) return false;
         *other = (uint8_t)(l + 1);
     }
-    lanes_move(wave, op, amd_exec(wave), registers, bytes, store);
     return true;
+}
+
+/* One element for each lane, from or to registers. False after a fault. */
+static bool move(amd_wave *wave, const amd_op *op, const amd_operand *vector, int32_t offset,
+                 const amd_operand *registers, bool store) {
+    const uint64_t exec = amd_exec(wave);
+    uint32_t addresses[AMD_LANES];
+    uint8_t *bytes[AMD_LANES];
+    addresses_make(wave, vector, offset, addresses);
+    conflicts_count(wave, op, addresses);
+    const bool good = store ? lanes_check(wave, op, exec, addresses, AMD_WRITE, bytes)
+                            : lanes_check(wave, op, exec, addresses, AMD_READ, bytes);
+    if (good) lanes_move(wave, op, exec, registers, bytes, store);
+    return good;
 }
 
 void amd_run_ds_read(amd_wave *wave, const amd_op *op) {
