@@ -1,6 +1,6 @@
 # The simulators: drivers without a GPU, the interpreters that execute what is launched, and what is made with these.
 
-SIM_ARITHMETIC := tests/sim/core/sim_float.c tests/sim/core/sim_space.c tests/sim/core/sim_sum.c
+SIM_ARITHMETIC := $(patsubst %,tests/sim/core/sim_%.c,float row space sum)
 PTX_SOURCES    := $(sort $(wildcard tests/sim/ptx/*/*.c))
 AMDGCN_SOURCES := $(sort $(wildcard tests/sim/amdgcn/*/*.c))
 

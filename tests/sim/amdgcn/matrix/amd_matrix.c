@@ -2,8 +2,7 @@
  * and the result put where its layout says. */
 #include "tests/sim/amdgcn/matrix/amd_matrix.h"
 #include "tests/sim/amdgcn/alu/amd_float.h"
-#include "tests/sim/amdgcn/matrix/amd_matrix_row.h"
-#include "tests/sim/core/sim_sum.h"
+#include "tests/sim/core/sim_row.h"
 #include <math.h>
 #include <string.h>
 
@@ -241,13 +240,13 @@ static void row_of_singles(const work *w, uint32_t line, uint32_t first, const d
                            uint64_t *results) {
     const amd_matrix *m = w->matrix;
     const bool keeps = w->denormals & 2 << AMD_MODE_DENORMAL_32, takes = w->denormals & 1 << AMD_MODE_DENORMAL_32;
-    const amd_row row = {m->rows, m->k, &w->a.real[line * m->k], across, w->a.spans[line], span};
-    uint32_t c[AMD_ROW_MAX], bits[AMD_ROW_MAX];
-    float numbers[AMD_ROW_MAX];
+    const sim_row row = {m->rows, m->k, &w->a.real[line * m->k], across, w->a.spans[line], span};
+    uint32_t c[SIM_ROW_MAX], bits[SIM_ROW_MAX];
+    float numbers[SIM_ROW_MAX];
     for (uint32_t i = 0; i < m->rows; i++)
         c[i] = (uint32_t)results[i] & (!takes && !(results[i] & 0x7f800000) ? 1u << 31 : ~0u);
     memcpy(numbers, c, m->rows * sizeof *c);
-    uint32_t doubts = amd_row_singles(&row, numbers, bits);
+    uint32_t doubts = sim_row_singles(&row, numbers, bits);
     for (; doubts; doubts &= doubts - 1) {
         const uint32_t i = (uint32_t)__builtin_ctz(doubts);
         bits[i] = sum_single(w, c[i], line * m->k, (first + i) * m->k);
@@ -259,7 +258,7 @@ static void row_of_singles(const work *w, uint32_t line, uint32_t first, const d
 /* Whether rows can be made at once. */
 static bool has_rows(const work *w, amd_matrix_type type) {
     const bool modified = (w->op->neg_lo | w->op->neg_hi) >> (C - A) & 1;
-    return w->matrix->rows % AMD_ROW_STEP == 0 && w->matrix->d == type && w->mode == SIM_SUM_EXACT && !modified;
+    return w->matrix->rows % SIM_ROW_STEP == 0 && w->matrix->d == type && w->mode == SIM_SUM_EXACT && !modified;
 }
 
 /* Sums of all rows: the addends come in results. */
@@ -281,12 +280,12 @@ static void integers_make(const work *w, uint64_t *results) {
     const uint32_t rows = w->matrix->rows, count = w->matrix->k;
     for (uint32_t block = 0; block < w->matrix->blocks; block++) {
         const int32_t *b = &w->b.whole[block * rows * count];
-        int32_t across[INPUTS_MAX], sums[AMD_ROW_MAX];
+        int32_t across[INPUTS_MAX], sums[SIM_ROW_MAX];
         for (uint32_t k = 0; k < count; k++)
             for (uint32_t column = 0; column < rows; column++)
                 across[k * rows + column] = b[column * count + k];
         for (uint32_t line = block * rows; line < (block + 1) * rows; line++) {
-            amd_row_integers(rows, count, &w->a.whole[line * count], across, sums);
+            sim_row_integers(rows, count, &w->a.whole[line * count], across, sums);
             for (uint32_t i = 0; i < rows; i++)
                 results[line * rows + i] = whole_result(w, (int64_t)(int32_t)results[line * rows + i] + sums[i]);
         }

@@ -1,4 +1,5 @@
 /* mma.sync.aligned.shape.layouts.types d, a, b, c, and wmma.mma. */
+#include "tests/sim/core/sim_row.h"
 #include "tests/sim/ptx/alu/ptx_float.h"
 #include "tests/sim/ptx/matrix/ptx_matrix.h"
 #include <math.h>
@@ -23,19 +24,51 @@ static void lines_of(const ptx_matrix_number *numbers, uint32_t count, uint32_t 
         out->spans[i] = sim_span_of(out->values + i * k, (int)k);
 }
 
+static uint32_t sum_one(sim_format format, double c, const spanned *rows, uint32_t line, const spanned *columns,
+                        uint32_t column, uint32_t k) {
+    const uint32_t sum = sim_sum_spanned(format, c, rows->values + line * k, columns->values + column * k, (int)k,
+                                         rows->spans[line], columns->spans[column]);
+    return isnan(sim_decode(format, sum)) ? ptx_narrow_nan(format) : sum;
+}
+
+/* Sums of f32 of a line of A with the columns of its matrix, from first on. */
+static void sum_row(const ptx_matrix *x, uint32_t line, uint32_t first, const spanned *rows, const spanned *columns,
+                    const double *across, sim_span span, const ptx_matrix_number *c, uint64_t *bits) {
+    const sim_row row = {x->n, x->k, rows->values + line * x->k, across, rows->spans[line], span};
+    float addends[SIM_ROW_MAX];
+    uint32_t sums[SIM_ROW_MAX];
+    for (uint32_t i = 0; i < x->n; i++)
+        addends[i] = (float)c[i].value;
+    for (uint32_t doubts = sim_row_singles(&row, addends, sums); doubts; doubts &= doubts - 1) {
+        const uint32_t i = (uint32_t)__builtin_ctz(doubts);
+        sums[i] = sum_one(SIM_f32, c[i].value, rows, line, columns, first + i, x->k);
+    }
+    for (uint32_t i = 0; i < x->n; i++)
+        bits[i] = sums[i];
+}
+
 /* bits has C and gets D. */
 static void sum_exactly(const ptx_matrix *x, uint32_t count, const ptx_matrix_number *a, const ptx_matrix_number *b,
                         const ptx_matrix_number *c, uint64_t *bits) {
     const uint32_t matrices = x->a.layout.matrices, k = x->k;
     const sim_format format = ptx_matrix_format(x->d.type);
+    const bool at_once = format == SIM_f32 && k <= SIM_ROW_MAX && x->n <= SIM_ROW_MAX;
     spanned rows, columns;
     lines_of(a, matrices * x->m, k, &rows);
     lines_of(b, matrices * x->n, k, &columns);
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t matrix = 0; at_once && matrix < matrices; matrix++) {
+        const double *values = columns.values + matrix * x->n * k;
+        const sim_span span = sim_span_of(values, (int)(x->n * k));
+        double across[SIM_ROW_MAX * SIM_ROW_MAX];
+        for (uint32_t i = 0; i < k; i++)
+            for (uint32_t column = 0; column < x->n; column++)
+                across[i * x->n + column] = values[column * k + i];
+        for (uint32_t line = matrix * x->m; line < (matrix + 1) * x->m; line++)
+            sum_row(x, line, matrix * x->n, &rows, &columns, across, span, c + line * x->n, bits + line * x->n);
+    }
+    for (uint32_t i = 0; !at_once && i < count; i++) {
         const uint32_t line = i / x->n, column = line / x->m * x->n + i % x->n;
-        const uint32_t sum = sim_sum_spanned(format, c[i].value, rows.values + line * k, columns.values + column * k,
-                                             (int)k, rows.spans[line], columns.spans[column]);
-        bits[i] = isnan(sim_decode(format, sum)) ? ptx_narrow_nan(format) : sum;
+        bits[i] = sum_one(format, c[i].value, &rows, line, &columns, column, k);
     }
 }
 

@@ -321,6 +321,7 @@ static bool lanes_bytes(ptx_warp *warp, const ptx_op *op, const uint64_t *addres
     bool shared = write && is_shared(op->space, addresses[__builtin_ctz(mask)]);
     bool meet = shared && may_meet(addresses, mask), apart = shared && mask != warp->lanes;
     ptx_count_request(warp, op->space, addresses, mask, size, write);
+    if (!write && op->space == PTX_SPACE_SHARED) return ptx_shared_lanes(warp, op, addresses, mask, size, out_bytes);
     for (uint32_t rest = mask; rest; rest &= rest - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(rest);
         int32_t other = meet ? repeated(warp, op, addresses, mask, l) : -1;

@@ -208,6 +208,24 @@ uint8_t *ptx_shared_bytes_of(ptx_block *block, ptx_warp *warp, const ptx_op *op,
     return block->shared + address;
 }
 
+bool ptx_shared_lanes(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, uint32_t size,
+                      uint8_t **out_bytes) {
+    const ptx_block *block = warp->block;
+    const uint32_t has = block->shared_bytes;
+    const bool ordered = op->flags & (PTX_F_ACQUIRE | PTX_F_RELEASE);
+    for (uint32_t rest = mask; rest; rest &= rest - 1) {
+        const uint32_t l = (uint32_t)__builtin_ctz(rest);
+        const uint64_t address = addresses[l];
+        const bool inside = !(address & (size - 1)) && address < has && size <= has - address;
+        if (inside && !ordered && read_quietly(block, warp, op, address, size, thread_of(warp, l)))
+            out_bytes[l] = block->shared + address;
+        else
+            out_bytes[l] = ptx_memory_bytes(warp, op, l, PTX_SPACE_SHARED, address, size, true, false);
+        if (!out_bytes[l]) return false;
+    }
+    return true;
+}
+
 uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size, bool read,
                           bool write) {
     return ptx_shared_bytes_of(warp->block, warp, op, lane, address, size, read, write);

@@ -51,6 +51,9 @@ uint8_t *ptx_shared_bytes(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint6
 /* The same of another block of the cluster. */
 uint8_t *ptx_shared_bytes_of(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address,
                              uint32_t size, bool read, bool write);
+/* What each lane of mask loads of the block's own. false after a fault. */
+bool ptx_shared_lanes(ptx_warp *warp, const ptx_op *op, const uint64_t *addresses, uint32_t mask, uint32_t size,
+                      uint8_t **out_bytes);
 
 /* Bytes that other lanes of the warp wrote last, by the same instruction, after the warp's last .sync. NULL: they were
  * not, or not all of them. */
