@@ -357,22 +357,30 @@ static plan portable_plan_of(const kiln_gemm_w4a16_params *params, const kiln_mo
 }
 
 /* The plan for few rows and canonical weights by matrix units; no threads where the image has no kernel for the call,
- * or the call asks for another. What a wave of it does at once must be of one group. */
-static plan few_canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool wide) {
+ * or the call asks for another. A block has rows of a in shared memory, all of k or as much as there is room for, and
+ * normalises them itself if that is all or there is no workspace. */
+static plan few_canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool wide,
+                                  bool has_workspace) {
     const kiln_kernel *kernel = &module->kernels[KERNEL_gemm_w4a16_mma_few];
     const kiln_kernel_info *info = &kernel->info;
     const bool tiles = params->m > KILN_W4A16_ROWS && has_tile(params, module, canonical_tiles, CANONICAL_TILES);
     if (info->absent || tiles || params->tile == KILN_W4A16_TILE_PORTABLE || params->m > info->tile[0])
         return (plan){.threads = 0};
-    const int64_t group = params->group ? params->group : params->k;
-    if (!params->k || !wide || group % info->tile[2] || params->norm_weight || params->pre_scale || params->gated) {
-        kiln__plan_leave(kernel,
-                         "is for 16-byte aligned rows, groups of whole steps, and no norm_weight, pre_scale or gates");
+    if (!params->k || !wide || params->k % KILN_W4A16_STEP) {
+        kiln__plan_leave(kernel, "is for 16-byte aligned rows and k a multiple of 128");
         return (plan){.threads = 0};
     }
+    int64_t depth = info->tile[2];
+    while (depth < params->k && 2 * depth * params->m <= KILN_W4A16_KEPT)
+        depth *= 2;
     kiln__plan_take(kernel, "is for so few rows of weights that are not repacked");
-    return (plan){
-        .kernel = KERNEL_gemm_w4a16_mma_few, .cols = info->tile[1], .splits = 1, .threads = info->max_threads};
+    return (plan){.kernel = KERNEL_gemm_w4a16_mma_few,
+                  .cols = info->tile[1],
+                  .splits = 1,
+                  .split = (uint32_t)depth,
+                  .threads = info->max_threads,
+                  .shared_bytes = (uint32_t)(params->m * (depth * (int64_t)sizeof(uint16_t) + KILN_VECTOR_BYTES)),
+                  .normed = params->norm_weight && has_workspace && depth < params->k};
 }
 
 /* The plan for canonical weights. `wide`: rows of a and of weights, pre_scale and norm_weight are 16-byte aligned, and
@@ -380,7 +388,7 @@ static plan few_canonical_plan_of(const kiln_gemm_w4a16_params *params, const ki
 static plan canonical_plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *module, bool wide,
                               bool may_split) {
     const bool many = params->m > KILN_W4A16_ROWS && params->k && params->tile != KILN_W4A16_TILE_PORTABLE;
-    const plan few = few_canonical_plan_of(params, module, wide);
+    const plan few = few_canonical_plan_of(params, module, wide, may_split);
     if (few.threads) return few;
     if (many && wide) {
         const plan way = tiles_plan_of(params, module, canonical_tiles, CANONICAL_TILES, may_split);
@@ -397,7 +405,8 @@ static plan plan_of(const kiln_gemm_w4a16_params *params, const kiln_module *mod
     const bool packed = params->weight_layout == KILN_W4A16_SM80_V1 && params->k;
     plan way = packed ? packed_plan_of(params, module, may_split) : canonical_plan_of(params, module, wide, may_split);
     const bool activated = params->activation && way.kernel == KERNEL_gemm_w4a16_tiles;
-    way.required = way.normed || (params->gated && way.rows) || activated;
+    const bool spared = way.kernel == KERNEL_gemm_w4a16_mma_few;
+    way.required = (way.normed && !spared) || (params->gated && way.rows) || activated;
     way.joined = way.splits > 1 || (params->gated && way.rows) || activated;
     return way;
 }
@@ -512,7 +521,7 @@ static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, 
         KILN__TRY(kiln__operator_fits(stream, name, &joining));
     }
     if (way->normed) KILN__TRY(launch_norm(stream, kernels, args, normed, size_log2, name));
-    if (args->norm_weight) args->pre_scale = args->norm_weight;
+    if (args->norm_weight && way->kernel != KERNEL_gemm_w4a16_mma_few) args->pre_scale = args->norm_weight;
     if (tiles) {
         args->n = rows;
         args->paired = 0;

@@ -22,6 +22,7 @@ KILN_INLINE kiln_pair integers_of(uint32_t biased, uint32_t i) {
 }
 
 /* Eight integers. */
+enum : uint32_t { NUMBERS_MORE = 0 };
 KILN_INLINE kiln_vector numbers_of(uint32_t codes) {
     kiln_vector vector;
     KILN_UNROLL
@@ -68,15 +69,16 @@ KILN_INLINE kiln_two integers_of(integer_bytes bytes, uint32_t i) {
            kiln_two_of(middle, middle);
 }
 
-/* Eight integers. */
+/* Eight integers, each greater by NUMBERS_MORE: 16 + q + 8 by its bits, of which these are four. */
+enum : uint32_t { NUMBERS_MORE = 24 };
 KILN_INLINE kiln_vector numbers_of(uint32_t codes) {
-    const integer_bytes bytes = bytes_of(codes);
+    const uint32_t biased = codes ^ 0x88888888u, even = biased << 3, odd = biased >> 1;
+    uint32_t sixteens = 0x41804180u;
+    asm("" : "+v"(sixteens)); /* in a vector register, where one instruction masks bits and adds these */
     kiln_vector vector;
     KILN_UNROLL
-    for (uint32_t i = 0; i < 4; i++) {
-        const kiln_two numbers = integers_of(bytes, i);
-        vector.words[i] = __builtin_amdgcn_perm(kiln_bits(numbers.y), kiln_bits(numbers.x), 0x07060302u);
-    }
+    for (uint32_t i = 0; i < 4; i++)
+        vector.words[i] = (__builtin_amdgcn_perm(odd, even, 0x0c040c00u + i * 0x10001u) & 0x00780078u) | sixteens;
     return vector;
 }
 

@@ -1,30 +1,37 @@
 /* gemm_w4a16 by the matrix units of AMD chips, f16 and bf16, of canonical weights and up to 16 rows of a:
- * gemm_w4a16_mma_few, where rows are 16-byte aligned and a group is a multiple of what a wave does at once, without
- * norm_weight, pre_scale and gates, which the portable kernels do (gemm_w4a16_gpu.c).
+ * gemm_w4a16_mma_few, where rows are 16-byte aligned and k is a multiple of what a wave does at once; the portable
+ * kernels do the rest (gemm_w4a16_gpu.c).
  *
- * A block does 16 rows of weights, of which its waves share k, 128 of it in a turn: CHUNKS times PARTS lanes of a row
- * read 16 bytes of it each, 32 integers, which are on their way while those of the turn before are multiplied, and as
- * many elements of a row of a, straight from memory, while the integers become numbers. Integers are numbers of 16 bits
- * exactly, and products are added over a turn for themselves; their sum times the scale is added in f32, and where
- * there are zeros, the sum of a, which products with ones make, times the zero. So weights are not rounded. At the end
- * the waves' sums meet in LDS.
+ * A block does 16 rows of weights, or 8 of gates and the 8 that they are for. Its waves share k, STEP of it in a turn:
+ * lanes of a row read parts of it, up to 16 bytes at a time, 32 integers, or their share of 32 where groups are shorter
+ * than a turn. Those of the next turn are on their way while a turn's are multiplied. Rows of a come straight from
+ * memory or, where they are normalised or have pre_scale, from LDS, where the block writes them, rounded once, all of k
+ * or a part of it at a time. Weights are the second factor of a product, so that a lane's sums are of one row of
+ * weights: it reads one scale and one zero for a group.
  *
- * Floor: one read of the weights, half a byte an element. Not measured. Simulated, groups of 128 without zeros: a block
- * reads its weights, the rows of a, and a scale of each thread for 128 of k; no bank is met twice; and so many
- * instructions of a wave are there for each weight that one of its lanes reads, of the portable kernel for one row of a
- * and for eight:
+ * Integers are numbers of 16 bits exactly: f16 as they are; bf16 greater by 24, bits of the integer beside constant
+ * ones. Products are added over a group for themselves. Their sum times the scale is added in f32, and the sum of a,
+ * which products with ones make, times the zero, in bf16 less 24 scales. So weights are not rounded. At the end the
+ * waves' sums meet in LDS.
  *
- *           f16   bf16   portable
- *   gfx90a  4.6   5.3    7.7   16.7
- *   gfx942  4.3   5.0    7.2   15.7
- *   gfx11   5.9   8.8    10.4  24.4
- *   gfx12   3.7   5.1    10.4  24.4
+ * Floor: one read of the weights, half a byte an element. Not measured. Simulated: a block reads its weights, rows of
+ * a, and a scale of each lane for a group, and no bank is met twice. With k = 4096 so many instructions of a lane are
+ * there for each weight, those around the loop included; groups are of 128 if nothing else is said:
+ *
+ *            1 row       1 row,      1 row,      8 rows,     portable:   8 rows,
+ *                        groups      normalised  pre_scale   1 row       normalised
+ *                        of 32
+ *            f16   bf16  f16   bf16  f16   bf16  f16   bf16  f16   bf16  f16   bf16
+ *   gfx90a   4.4   4.6   5.8   6.5   5.5   5.9   10.1  10.9  6.5   6.5   18.6  18.8
+ *   gfx942   3.9   4.2   5.3   6.0   5.2   5.6   9.5   10.3  6.0   6.1   17.9  17.9
+ *   gfx11    5.7   5.7   6.5   6.9   7.0   7.2   12.3  12.5  8.5   8.4   25.6  24.2
+ *   gfx12    3.6   3.8   4.3   4.8   4.9   5.1   10.1  10.4  8.4   8.4   25.5  24.1
  *
  * Includers define `few`, a chip's matrix unit:
- *   WAVE, PARTS, CHUNKS    lanes of a wave; lanes that have different elements of a row, as often as CHUNKS in a turn
+ *   WAVE, STEP, PARTS      lanes of a wave; its turn's depth; lanes that share a row
  *   sums                   a lane's elements of a product, ELEMENTS of them
- *   multiply(weights, a, sums)  adds the products of 32 elements of a lane's row of weights with those of its row of a
- *   row_of(lane, element): its row of weights; its row of a is lane % 16 */
+ *   multiply(a, weights, sums)  adds the products of VECTORS vectors of a lane's rows of both
+ *   row_of(lane, element): its row of a; its row of weights is lane % 16 */
 #ifndef KILN_KERNELS_GEMM_W4A16_AMD_ROWS_H
 #define KILN_KERNELS_GEMM_W4A16_AMD_ROWS_H
 
@@ -32,129 +39,245 @@
 #include "kernels/gemm_w4a16/gemm_w4a16_amd_numbers.h"
 
 enum : uint32_t {
-    FEW_ROWS = 16, /* of a, and of weights */
-    FEW_VECTORS = KILN_W4A16_CHUNK / KILN_VECTOR
+    FEW_ROWS = 16,   /* of a, and of weights */
+    FEW_PIECE = 512, /* elements of a row, a vector for each of PIECE_THREADS */
+    FEW_PIECE_THREADS = FEW_PIECE / KILN_VECTOR
 };
 
-/* 32 elements of a row as numbers. */
-struct few_numbers {
-    kiln_vector of[FEW_VECTORS];
-};
+/* What a lane has of a turn beside its elements of a: RUNS times neighbouring integers of its row of weights, and their
+ * groups'. SMALL: groups are of KILN_W4A16_CHUNK, or those of 64 count as two. */
+template <class few, bool SMALL> struct few_turn {
+    enum : uint32_t {
+        GROUPS = SMALL ? few::STEP / KILN_W4A16_CHUNK : 1,
+        MOST = few::STEP / GROUPS / few::PARTS,
+        RUN = MOST < KILN_W4A16_CHUNK ? MOST : KILN_W4A16_CHUNK,
+        RUN_VECTORS = RUN / KILN_VECTOR,
+        RUNS = few::STEP / few::PARTS / RUN,
+        VECTORS = RUNS * RUN_VECTORS,
+        GROUP_VECTORS = VECTORS / GROUPS
+    };
+    struct run {
+        uint32_t words[RUN_VECTORS];
+    } __attribute__((aligned(RUN_VECTORS * sizeof(uint32_t)))) codes[RUNS];
+    uint32_t scales[GROUPS], zeros[GROUPS];
 
-/* What a lane has of a turn beside its elements of a. */
-template <class few> struct few_turn {
-    kiln_vector codes[few::CHUNKS];
-    uint32_t scales[few::ELEMENTS], zeros[few::ELEMENTS];
+    /* Where a vector of the turn is in k. */
+    KILN_INLINE uint32_t place_of(uint32_t vector) {
+        return vector / RUN_VECTORS * (few::PARTS * RUN) + vector % RUN_VECTORS * KILN_VECTOR;
+    }
 };
 
 /* Where a lane reads, at the beginning of k. */
-template <class few> struct few_source {
+struct few_source {
     const uint8_t *codes;
-    const kiln_element *a;
-    uint64_t scales[few::ELEMENTS];
+    const kiln_element *scales, *zeros;
 };
 
-template <class few>
-KILN_INLINE void few_load(few_turn<few> *to, const few_source<few> &from, const kiln_gemm_w4a16_args &args,
+template <class few, bool SMALL>
+KILN_INLINE void few_load(few_turn<few, SMALL> *to, const few_source &from, const kiln_gemm_w4a16_args &args,
                           uint32_t k) {
-    const uint64_t group = (k >> args.group_log2) * (uint64_t)args.scale_group_step;
+    typedef few_turn<few, SMALL> turn;
+    const uint8_t *codes = from.codes + k / 2;
     KILN_UNROLL
-    for (uint32_t c = 0; c < few::CHUNKS; c++) {
-        const uint32_t at = k + c * few::PARTS * KILN_W4A16_CHUNK;
-        to->codes[c] = *(const kiln_vector *)(const void *)(from.codes + at / 2);
+    for (uint32_t r = 0; r < turn::RUNS; r++)
+        to->codes[r] = *(const typename turn::run *)(const void *)(codes + turn::place_of(r * turn::RUN_VECTORS) / 2);
+    uint64_t groups[turn::GROUPS];
+    KILN_UNROLL
+    for (uint32_t g = 0; g < turn::GROUPS; g++) {
+        groups[g] = ((k + g * KILN_W4A16_CHUNK) >> args.group_log2) * (uint64_t)args.scale_group_step;
+        to->scales[g] = from.scales[groups[g]];
+        if (NUMBERS_MORE) to->zeros[g] = 0;
     }
-    KILN_UNROLL
-    for (uint32_t e = 0; e < few::ELEMENTS; e++)
-        to->scales[e] = ((const kiln_element *)args.scales)[from.scales[e] + group];
     if (!args.zeros) return;
     KILN_UNROLL
-    for (uint32_t e = 0; e < few::ELEMENTS; e++)
-        to->zeros[e] = ((const kiln_element *)args.zeros)[from.scales[e] + group];
+    for (uint32_t g = 0; g < turn::GROUPS; g++)
+        to->zeros[g] = from.zeros[groups[g]];
 }
 
-template <class few> KILN_INLINE void few_load_a(few_numbers *to, const few_source<few> &from, uint32_t k) {
+/* Adds to the sums a group's products times a factor. */
+template <class few> KILN_INLINE void few_add(float *sums, typename few::sums products, float factor) {
     KILN_UNROLL
-    for (uint32_t i = 0; i < few::CHUNKS * FEW_VECTORS; i++) {
-        const uint32_t at = k + i / FEW_VECTORS * few::PARTS * KILN_W4A16_CHUNK + i % FEW_VECTORS * KILN_VECTOR;
-        to[i / FEW_VECTORS].of[i % FEW_VECTORS] = kiln_vector_load(from.a + at);
-    }
+    for (uint32_t e = 0; e < few::ELEMENTS; e++)
+        sums[e] = KILN_FMA(products[e], factor, sums[e]);
 }
 
-template <class few>
-KILN_INLINE void few_multiply(float *sums, const few_turn<few> &turn, const few_numbers *a,
+/* Adds to the sums the products of a turn: those with numbers times the scale, and where there are zeros or numbers are
+ * greater than the integers, the sum of a, which products with ones make, times what is missing. */
+template <class few, bool SMALL>
+KILN_INLINE void few_multiply(float *sums, const few_turn<few, SMALL> &turn, const kiln_vector *a,
                               const kiln_gemm_w4a16_args &args) {
-    few_numbers numbers;
-    typename few::sums products = {};
+    kiln_vector numbers[few::VECTORS];
     KILN_UNROLL
-    for (uint32_t c = 0; c < few::CHUNKS; c++) {
+    for (uint32_t g = 0; g < turn.GROUPS; g++) {
+        typename few::sums products = {};
         KILN_UNROLL
-        for (uint32_t i = 0; i < FEW_VECTORS; i++)
-            numbers.of[i] = numbers_of(turn.codes[c].words[i]);
-        products = few::multiply(numbers, a[c], products);
+        for (uint32_t i = g * turn.GROUP_VECTORS; i < (g + 1) * turn.GROUP_VECTORS; i += few::VECTORS) {
+            KILN_UNROLL
+            for (uint32_t v = i; v < i + few::VECTORS; v++)
+                numbers[v - i] = numbers_of(turn.codes[v / turn.RUN_VECTORS].words[v % turn.RUN_VECTORS]);
+            products = few::multiply(a + i, numbers, products);
+        }
+        few_add<few>(sums, products, kiln_element_to_f32((kiln_element)turn.scales[g]));
     }
+    if (!NUMBERS_MORE && !args.zeros) return;
     KILN_UNROLL
-    for (uint32_t e = 0; e < few::ELEMENTS; e++)
-        sums[e] = KILN_FMA(products[e], kiln_element_to_f32((kiln_element)turn.scales[e]), sums[e]);
-    if (!args.zeros) return;
+    for (uint32_t v = 0; v < few::VECTORS; v++)
+        numbers[v] = {{ONES, ONES, ONES, ONES}};
     KILN_UNROLL
-    for (uint32_t i = 0; i < FEW_VECTORS; i++)
-        numbers.of[i] = {{ONES, ONES, ONES, ONES}};
-    products = {};
+    for (uint32_t g = 0; g < turn.GROUPS; g++) {
+        const float zero = kiln_element_to_f32((kiln_element)turn.zeros[g]);
+        const float scale = kiln_element_to_f32((kiln_element)turn.scales[g]);
+        typename few::sums products = {};
+        KILN_UNROLL
+        for (uint32_t i = g * turn.GROUP_VECTORS; i < (g + 1) * turn.GROUP_VECTORS; i += few::VECTORS)
+            products = few::multiply(a + i, numbers, products);
+        few_add<few>(sums, products, NUMBERS_MORE ? KILN_FMA(-(float)NUMBERS_MORE, scale, zero) : zero);
+    }
+}
+
+/* Multiplies values with a vector of factors. */
+KILN_INLINE void few_scale(float *values, const kiln_element *factors) {
+    float by[KILN_VECTOR];
+    kiln_vector_values(by, kiln_vector_load(factors));
     KILN_UNROLL
-    for (uint32_t c = 0; c < few::CHUNKS; c++)
-        products = few::multiply(numbers, a[c], products);
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        values[i] *= by[i];
+}
+
+/* Finds what rows of a are normalised by. */
+KILN_INLINE void few_find_norms(const kiln_gemm_w4a16_args &args, float *norms, float *exchange) {
+    const kiln_element *a = (const kiln_element *)args.a;
+    KILN_LOOP
+    for (uint32_t row = 0; row < (uint32_t)args.m; row++, a += args.a_stride) {
+        float squares = 0.0f, values[KILN_VECTOR];
+        KILN_LOOP
+        for (uint32_t k = kiln_thread() * KILN_VECTOR; k < (uint32_t)args.k; k += KILN_BLOCK * KILN_VECTOR) {
+            kiln_vector_values(values, kiln_vector_load(a + k));
+            squares = kiln_add_squares(squares, values);
+        }
+        squares = kiln_reduce(squares, KILN_BLOCK_LOG2, exchange, KILN_REDUCE_SUM);
+        if (kiln_thread() == 0) norms[row] = norm_of(&args, squares);
+    }
+    kiln_barrier();
+}
+
+/* Writes rows of a to LDS from k on, as they are multiplied: normalised, and times pre_scale. */
+KILN_INLINE void few_keep(const kiln_gemm_w4a16_args &args, kiln_vector *kept, const float *norms, uint32_t k,
+                          uint32_t end) {
+    const kiln_element *weight = (const kiln_element *)args.norm_weight,
+                       *factors = (const kiln_element *)args.pre_scale;
+    const uint32_t pieces = (end - k + FEW_PIECE - 1) / FEW_PIECE, pitch = args.split / KILN_VECTOR + 1;
+    const uint32_t own = kiln_thread() % FEW_PIECE_THREADS;
+    uint32_t row = 0;
+    uint32_t piece = (uint32_t)__builtin_amdgcn_readfirstlane((int)(kiln_thread() / FEW_PIECE_THREADS));
+    KILN_LOOP
+    for (;; piece += KILN_BLOCK / FEW_PIECE_THREADS) {
+        KILN_LOOP
+        for (; piece >= pieces; piece -= pieces)
+            row++;
+        if (row >= (uint32_t)args.m) break;
+        const uint32_t vector = piece * FEW_PIECE_THREADS + own, at = k + vector * KILN_VECTOR;
+        if (at >= end) continue;
+        float values[KILN_VECTOR];
+        kiln_vector_values(values, kiln_vector_load((const kiln_element *)args.a + row * (uint64_t)args.a_stride + at));
+        if (weight) {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < KILN_VECTOR; i++)
+                values[i] *= norms[row];
+            few_scale(values, weight + at);
+        }
+        if (factors) few_scale(values, factors + at);
+        kept[row * pitch + vector] = kiln_vector_of(values);
+    }
+}
+
+/* A lane's vectors of a row of a in a turn, from memory or LDS. */
+template <class few, bool SMALL> KILN_INLINE void few_load_a(kiln_vector *to, const kiln_element *row) {
     KILN_UNROLL
-    for (uint32_t e = 0; e < few::ELEMENTS; e++)
-        sums[e] = KILN_FMA(products[e], kiln_element_to_f32((kiln_element)turn.zeros[e]), sums[e]);
+    for (uint32_t i = 0; i < few_turn<few, SMALL>::VECTORS; i++)
+        to[i] = kiln_vector_load(row + few_turn<few, SMALL>::place_of(i));
+}
+
+/* Adds to the sums all products of a wave. KEPT: rows of a are multiplied as few_keep has them in LDS. */
+template <class few, bool SMALL, bool KEPT>
+KILN_INLINE void few_multiply_all(float *sums, const few_source &base, const kiln_gemm_w4a16_args &args,
+                                  kiln_vector *kept, const float *norms) {
+    typedef few_turn<few, SMALL> few_turn;
+    const uint32_t lane = kiln_thread() % few::WAVE, part = lane / FEW_ROWS % few::PARTS * few_turn::RUN;
+    const uint32_t wave = (uint32_t)__builtin_amdgcn_readfirstlane((int)(kiln_thread() / few::WAVE));
+    const uint32_t round = KILN_BLOCK / few::WAVE * few::STEP, depth = KEPT ? args.split : (uint32_t)args.k;
+    const bool has_a = lane % FEW_ROWS < (uint32_t)args.m;
+    const few_source source = {base.codes + part / 2, base.scales, base.zeros};
+    kiln_vector a[few_turn::VECTORS] = {}; /* zeros where there is no row */
+    KILN_LOOP
+    for (uint32_t first = 0; first < (uint32_t)args.k; first += depth) {
+        const uint32_t end = first + depth < (uint32_t)args.k ? first + depth : (uint32_t)args.k;
+        const kiln_element *row = (const kiln_element *)args.a + lane % FEW_ROWS * (uint64_t)args.a_stride + part;
+        uint32_t k = first + wave * few::STEP;
+        few_turn turn;
+        if (k < end) few_load<few>(&turn, source, args, k);
+        if (KEPT) {
+            if (first) kiln_barrier(); /* what was there has been read */
+            few_keep(args, kept, norms, first, end);
+            kiln_barrier();
+            row = (const kiln_element *)kept + lane % FEW_ROWS * (depth + KILN_VECTOR) + part - first;
+        }
+        KILN_LOOP
+        for (; k < end; k += round) {
+            few_turn next;
+            if (has_a) few_load_a<few, SMALL>(a, row + k);
+            asm(""
+                : "+v"(a[few_turn::VECTORS - 1].words[0])); /* else these are waited for together with the next turn */
+            if (k + round < end) few_load<few>(&next, source, args, k + round);
+            __builtin_amdgcn_sched_barrier(0); /* else what was loaded is waited for before products are made */
+            few_multiply<few>(sums, turn, a, args);
+            turn = next;
+        }
+    }
 }
 
 template <class few> KILN_INLINE void gemm_w4a16_few(const kiln_gemm_w4a16_args &args) {
-    enum : uint32_t {
-        WAVES = KILN_BLOCK / few::WAVE,
-        DEPTH_OF_WAVE = few::CHUNKS * few::PARTS * KILN_W4A16_CHUNK,
-        DEPTH_OF_ALL = WAVES * DEPTH_OF_WAVE,
-        RESULTS = FEW_ROWS * FEW_ROWS
-    };
+    enum : uint32_t { WAVES = KILN_BLOCK / few::WAVE, RESULTS = FEW_ROWS * FEW_ROWS };
     static_assert(RESULTS == KILN_BLOCK && few::ELEMENTS * few::WAVE == RESULTS, "a result for each thread");
-    KILN_SHARED float exchange[WAVES][RESULTS];
+    KILN_SHARED float exchange[WAVES][RESULTS], norms[FEW_ROWS];
+    KILN_DYNAMIC_SHARED(kiln_vector, kept);
     if (kiln_block()) return; /* the whole block */
-    const uint32_t lane = kiln_thread() % few::WAVE, wave = kiln_thread() / few::WAVE;
-    const uint32_t part = lane / FEW_ROWS % few::PARTS, end = (uint32_t)args.k;
-    const uint64_t first = (uint64_t)kiln_tile() * FEW_ROWS, last = (uint64_t)args.n - 1;
-    const uint64_t beside = first + lane % FEW_ROWS, row = beside < last ? beside : last;
-    few_source<few> source;
-    source.codes = args.weights + row * ((uint64_t)args.k / 2) + part * (KILN_W4A16_CHUNK / 2);
-    source.a = (const kiln_element *)args.a + lane % FEW_ROWS * (uint64_t)args.a_stride + part * KILN_W4A16_CHUNK;
-    KILN_UNROLL
-    for (uint32_t e = 0; e < few::ELEMENTS; e++) {
-        const uint64_t of = first + few::row_of(lane, e);
-        source.scales[e] = (of < last ? of : last) * (uint64_t)args.scale_row_step;
-    }
-
+    const uint32_t lane = kiln_thread() % few::WAVE, wave = kiln_thread() / few::WAVE, own = lane % FEW_ROWS;
+    const uint32_t columns = args.paired ? FEW_ROWS / 2 : FEW_ROWS; /* of d */
+    const uint64_t first = (uint64_t)kiln_tile() * columns, last = (uint64_t)args.n - 1;
+    const uint64_t beside = first + own % columns, beyond = own < columns ? 0 : (uint64_t)args.n;
+    const uint64_t row = (beside < last ? beside : last) + beyond; /* of weights */
+    const uint64_t groups = row * (uint64_t)args.scale_row_step;
+    const few_source source = {.codes = args.weights + row * ((uint64_t)args.k / 2),
+                               .scales = (const kiln_element *)args.scales + groups,
+                               .zeros = (const kiln_element *)(args.zeros ? args.zeros : args.scales) + groups};
     float sums[few::ELEMENTS] = {};
-    few_turn<few> turn, next;
-    few_numbers of_a[few::CHUNKS] = {}; /* zeros where there is no row */
-    const bool has_a = lane % FEW_ROWS < (uint32_t)args.m;
-    uint32_t k = wave * DEPTH_OF_WAVE;
-    if (k < end) few_load(&next, source, args, k);
-    KILN_LOOP
-    for (; k < end; k += DEPTH_OF_ALL) {
-        turn = next;
-        if (has_a) few_load_a(of_a, source, k);
-        if (k + DEPTH_OF_ALL < end) few_load(&next, source, args, k + DEPTH_OF_ALL);
-        __builtin_amdgcn_sched_barrier(0); /* else what was loaded is waited for before products are made */
-        few_multiply(sums, turn, of_a, args);
-    }
+    if (args.norm_weight) few_find_norms(args, norms, exchange[0]);
+    const bool small = 1u << args.group_log2 < few::STEP, keep = args.norm_weight || args.pre_scale;
+    if (small && keep)
+        few_multiply_all<few, true, true>(sums, source, args, kept, norms);
+    else if (small)
+        few_multiply_all<few, true, false>(sums, source, args, kept, norms);
+    else if (keep)
+        few_multiply_all<few, false, true>(sums, source, args, kept, norms);
+    else
+        few_multiply_all<few, false, false>(sums, source, args, kept, norms);
+
     KILN_UNROLL
     for (uint32_t e = 0; e < few::ELEMENTS; e++)
         exchange[wave][e * few::WAVE + lane] = sums[e];
     kiln_barrier();
-    const uint64_t d_row = lane % FEW_ROWS, d_col = first + few::row_of(lane, wave);
     float sum = 0.0f;
     KILN_UNROLL
     for (uint32_t w = 0; w < WAVES; w++)
         sum += exchange[w][kiln_thread()];
-    if (d_row < (uint64_t)args.m && d_col <= last) finish_element(&args, sum, d_row, d_col);
+    const float other = kiln_shuffle_xor(sum, FEW_ROWS / 2);
+    const uint64_t d_row = few::row_of(lane, wave), d_col = first + own;
+    if (d_row >= (uint64_t)args.m || own >= columns || d_col > last) return;
+    if (args.paired)
+        finish_pair(&args, sum, other, d_row, d_col);
+    else
+        finish_element(&args, sum, d_row, d_col);
 }
 
 #endif

@@ -10,8 +10,12 @@ enum {
     KILN_W4A16_COLUMNS = 4, /* rows of weights that a subgroup does there */
     KILN_W4A16_BLOCK_COLUMNS = KILN_W4A16_COLUMNS * (KILN_BLOCK / KILN_SUBGROUP),
     KILN_W4A16_COEFFICIENTS = 9,
-    KILN_W4A16_CHUNK = 32,    /* elements of k: 16 bytes of weights, all of one group */
-    KILN_W4A16_ONE_GROUP = 31 /* group_log2 where all of k is a group */
+    KILN_W4A16_CHUNK = 32,     /* elements of k: 16 bytes of weights, all of one group */
+    KILN_W4A16_ONE_GROUP = 31, /* group_log2 where all of k is a group */
+    /* gemm_w4a16_mma_few: of k, of a wave at a time; elements of a that a block has in shared memory, where what it
+     * does of k at a time are not more. */
+    KILN_W4A16_STEP = 128,
+    KILN_W4A16_KEPT = 8192
 };
 
 KILN_ARGS_BEGIN
@@ -33,7 +37,7 @@ typedef struct kiln_gemm_w4a16_args {
     int64_t scale_group_step; /* and of neighbouring groups */
     uint32_t group_log2;
     uint32_t splits;    /* how many blocks share k */
-    uint32_t split;     /* of k, of each: a multiple of 64 */
+    uint32_t split;     /* of k, of each: a multiple of 64; in gemm_w4a16_mma_few that in shared memory */
     uint32_t tile_rows; /* tiles of d's height */
     uint32_t wide;      /* non-zero: rows of a and of weights, and pre_scale, are 16-byte aligned */
     float scale;

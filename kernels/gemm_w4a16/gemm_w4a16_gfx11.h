@@ -37,18 +37,15 @@ KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
 
 /* For few rows. */
 struct few {
-    enum : uint32_t { WAVE = 32, PARTS = 1, CHUNKS = 4, ELEMENTS = 8 };
+    enum : uint32_t { WAVE = 32, STEP = 128, PARTS = 1, VECTORS = 2, ELEMENTS = 8 };
     typedef wmma::sums sums;
     KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return wmma::row_of(lane, element); }
-    KILN_INLINE kiln_gfx11_row row(const few_numbers &numbers, uint32_t i) {
-        const uint32_t *l = numbers.of[i].words, *h = numbers.of[i + 1].words;
+    KILN_INLINE kiln_gfx11_row row(const kiln_vector *vectors) {
+        const uint32_t *l = vectors[0].words, *h = vectors[1].words;
         return {l[0], l[1], l[2], l[3], h[0], h[1], h[2], h[3]};
     }
-    KILN_INLINE sums multiply(const few_numbers &weights, const few_numbers &a, sums sum) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < FEW_VECTORS; i += 2)
-            sum = wmma::multiply(row(weights, i), row(a, i), 0, sum);
-        return sum;
+    KILN_INLINE sums multiply(const kiln_vector *a, const kiln_vector *weights, sums sum) {
+        return wmma::multiply(row(a), row(weights), 0, sum);
     }
 };
 

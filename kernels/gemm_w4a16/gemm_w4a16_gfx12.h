@@ -34,16 +34,12 @@ KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
 
 /* For few rows. */
 struct few {
-    enum : uint32_t { WAVE = 32, PARTS = 2, CHUNKS = 2, ELEMENTS = 8 };
+    enum : uint32_t { WAVE = 32, STEP = 128, PARTS = 2, VECTORS = 1, ELEMENTS = 8 };
     typedef wmma::sums sums;
     KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return wmma::row_of(lane, element); }
-    KILN_INLINE sums multiply(const few_numbers &weights, const few_numbers &a, sums sum) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < FEW_VECTORS; i++) {
-            const kiln_gfx12_row left = __builtin_bit_cast(kiln_gfx12_row, weights.of[i]);
-            sum = wmma::multiply(left, __builtin_bit_cast(kiln_gfx12_row, a.of[i]), 0, sum);
-        }
-        return sum;
+    KILN_INLINE sums multiply(const kiln_vector *a, const kiln_vector *weights, sums sum) {
+        const kiln_gfx12_row left = __builtin_bit_cast(kiln_gfx12_row, *a);
+        return wmma::multiply(left, __builtin_bit_cast(kiln_gfx12_row, *weights), 0, sum);
     }
 };
 

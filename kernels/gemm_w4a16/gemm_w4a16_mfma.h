@@ -39,23 +39,23 @@ KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
 
 /* For few rows: v_mfma 16x16x16. */
 struct few {
-    enum : uint32_t { WAVE = 64, PARTS = 4, CHUNKS = 1, ELEMENTS = 4 };
+    enum : uint32_t { WAVE = 64, STEP = 128, PARTS = 4, VECTORS = 1, ELEMENTS = 4 };
     typedef kiln_gfx90a_sums_16 sums;
     KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / 16 * 4 + element; }
-    KILN_INLINE sums multiply(const few_numbers &weights, const few_numbers &a, sums sum) {
+    KILN_INLINE sums multiply(const kiln_vector *a, const kiln_vector *weights, sums sum) {
         KILN_UNROLL
-        for (uint32_t i = 0; i < 2 * FEW_VECTORS; i++) {
-            const uint32_t *left = weights.of[i / 2].words + i % 2 * 2, *right = a.of[i / 2].words + i % 2 * 2;
+        for (uint32_t i = 0; i < 4; i += 2) {
 #ifdef KILN_PART_bf16
-            sum = kiln_gfx90a_mfma_16_bf16(left, right, sum);
+            sum = kiln_gfx90a_mfma_16_bf16(a->words + i, weights->words + i, sum);
 #else
-            sum = kiln_gfx90a_mfma_16_f16(left, right, sum);
+            sum = kiln_gfx90a_mfma_16_f16(a->words + i, weights->words + i, sum);
 #endif
         }
         return sum;
     }
 };
 
+__attribute__((amdgpu_waves_per_eu(2))) /* sums in vector registers */
 KILN_ENTRY(gemm_w4a16_mma_few, kiln_gemm_w4a16_args) {
     gemm_w4a16_few<few>(args);
 }

@@ -15,7 +15,7 @@ typedef struct shape {
     double scale;
     kiln_w4a16_layout layout;
     kiln_w4a16_tile tile;
-    bool c, in_place, norm, gated; /* in_place: c is d */
+    bool c, in_place, norm, gated, bare; /* in_place: c is d; bare: there is no workspace */
     double eps;
     kiln_gemm_activation activation;
     bool units; /* tiles of canonical weights are for matrix units */
@@ -150,15 +150,14 @@ static void factors_of(const product *t, shape s, double *a) {
     }
 }
 
-/* What rounds factors, in units of the last place: repacked weights of more than 16 rows are rounded to the precision,
- * and so is what pre_scale makes of their a, both also by matrix units for canonical weights, and what normalising
- * does, but of few rows of canonical weights without pre_scale. */
+/* What rounds factors, in units of the last place: repacked weights of more than 16 rows, canonical ones of more than 8
+ * by matrix units, and what pre_scale and normalising make of a, but not one alone of few rows by portable kernels. */
 static double rounding_of(shape s, precision p) {
     const double unit = p == F32 ? 0x1p-24 : p == F16 ? 0x1p-11 : 0x1p-8;
-    const bool units = s.units && !s.layout && s.m > 8 && s.tile != KILN_W4A16_TILE_PORTABLE;
-    int count = units || (s.layout && (s.m > 16 || s.tile));
+    const bool units = s.units && !s.layout && s.tile != KILN_W4A16_TILE_PORTABLE;
+    int count = (units && s.m > 8) || (s.layout && (s.m > 16 || s.tile));
     count += (units || s.layout) && s.pre_scale;
-    count += s.norm && (s.layout || s.m > 8 || s.pre_scale);
+    count += s.norm && (units || s.layout || s.m > 8 || s.pre_scale);
     return 1.1 * unit * count;
 }
 
@@ -217,7 +216,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     kiln_gemm_w4a16_params params = params_of(&t, s);
     const kiln_operator_function *function = operator_function("gemm_w4a16", p);
     matrix workspace = {0};
-    if (s.workspace || s.norm || s.gated || s.activation) {
+    if (s.workspace || (!s.bare && (s.norm || s.gated || s.activation))) {
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
         if (params.workspace_size) workspace = matrix_create(stream, U8, 1, (int64_t)params.workspace_size, 0, 0);
         params.workspace = workspace.data;
@@ -445,18 +444,20 @@ static void test_packed_tiles(kiln_stream *stream) {
     }
 }
 
-/* Canonical weights by matrix units. Few rows: one step of k, fewer than waves, and more; groups of one step and of
- * several. Tiles: several in each direction and parts of some, one stage of k and more, groups of one stage and of
- * several, blocks that share k and begin within a group; and the portable kernel of the same size. */
+/* Canonical weights by matrix units. Few rows: fewer steps of k than waves and more, groups of steps and of parts of
+ * one, a in LDS, all and by parts, with a workspace and without. Tiles: several and parts of some, one stage of k and
+ * more, groups of several, blocks that share k, and the portable kernel's. */
 static void test_units(kiln_stream *stream) {
-    static const int64_t of[][2] = {{128, 0}, {384, 128}, {1280, 256}, {1152, 0}};
+    static const int64_t of[][2] = {{128, 0}, {384, 128}, {1280, 256}, {1152, 0}, {640, 32}, {1152, 64}};
+    enum { COUNT = sizeof of / sizeof *of };
     for (precision p = F16; p < precision_end(); p++) {
         if (!has_kernel(stream, p, "gemm_w4a16_mma_small")) continue;
-        for (int i = 0; i < 8; i++) {
-            shape s = {.m = i < 4 ? 1 + i : 4 + 2 * i, .n = 16 + i % 3 * 9, .k = of[i % 4][0], .group = of[i % 4][1]};
-            s.zeros = s.workspace = i % 2;
-            s.bias = i % 3, s.c = i % 4 == 2, s.groups_first = i >= 4, s.padding = i % 3 ? 0 : 8;
-            s.scale = i % 5 ? 0 : -0.5, s.activation = i == 5 ? KILN_GEMM_SILU : KILN_GEMM_NONE;
+        for (int i = 0; i < 3 * COUNT; i++) {
+            shape s = {.m = 1 + i * 5 % 16, .n = 16 + i % 3 * 9, .k = of[i % COUNT][0], .group = of[i % COUNT][1]};
+            s.zeros = i % 2, s.workspace = i % 4 < 2, s.bare = !s.workspace, s.bias = i % 3;
+            s.gated = i % 5 == 3, s.c = i % 4 == 2 && !s.gated, s.norm = i / 2 % 3 == 1, s.pre_scale = i % 7 > 4;
+            s.groups_first = i % 8 > 3, s.padding = i % 3 ? 0 : 8;
+            s.scale = i % 5 ? 0 : -0.5, s.activation = i % 6 == 5 ? KILN_GEMM_SILU : KILN_GEMM_NONE;
             run(stream, p, s);
         }
         for (int tile = KILN_W4A16_TILE_AUTO; tile <= KILN_W4A16_TILE_128; tile++) {

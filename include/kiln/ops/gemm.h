@@ -315,10 +315,10 @@ typedef struct kiln_gemm_w4a16_params {
  * 2210.17323) are converted by kiln/w4a16.h.
  *
  * Products are added in f32. A product of at most 8 rows of a reads the weights once. Every image takes canonical
- * weights. AMD's matrix units (gfx90a, gfx942, gfx11, gfx12; f16 and bf16) multiply more than 8 rows of a, or fewer in
- * groups of multiples of 128 without norm_weight, pre_scale and gates, if k is a multiple of 32, rows of a, the
- * weights, pre_scale and norm_weight are 16-byte aligned, and the portable tile is not asked for. With more than 8 rows
- * they may round q * scale + zero to the precision, and a * pre_scale; those of gfx90a take subnormal numbers as 0.
+ * weights. AMD's matrix units (gfx90a, gfx942, gfx11, gfx12; f16 and bf16) multiply more than 8 rows of a if k is a
+ * multiple of 32, and up to 16, which then read the weights once, if it is one of 128, where rows of a, the weights,
+ * pre_scale and norm_weight are 16-byte aligned and the portable tile is not asked for. They round a * pre_scale to the
+ * precision, and with more than 8 rows they may round q * scale + zero; those of gfx90a take subnormal numbers as 0.
  * NVIDIA's chips multiply canonical weights by the portable kernels alone. An image with matrix units for sm80_v1 is
  * faster with weights in that layout; other images refuse them. In sm80_v1, n must be a multiple of 16 and k of 64, and
  * rows of a, the weights and pre_scale must be 16-byte aligned; up to 16 rows then read the weights once. There, a *
@@ -328,12 +328,14 @@ typedef struct kiln_gemm_w4a16_params {
  * With norm_weight, a[i][k] * norm_weight[k] / sqrt(mean of a[i]^2 + norm_eps) takes the place of a[i][k]. Calls of up
  * to 8 rows of a without pre_scale multiply with a * norm_weight and divide the sum by the root, if the weights are
  * canonical, or if they are sm80_v1, k is at most 16384 and the precision is bf16, to which the factor is then rounded.
- * All others need the workspace, which holds the normalised rows, rounded to the precision.
+ * AMD's matrix units multiply up to 16 rows with normalised ones, rounded to the precision, which are in the workspace
+ * if there is one and they are long. All others need the workspace, which holds such rows.
  *
  * A gated product has 2 * n rows of weights, scales and zeros, and elements of bias, those of the gates first: d[i][j]
  * = activation(the result of row j) * (the result of row n + j), and c must be NULL. It needs the workspace, which
- * holds both results in f32, with canonical weights for more than 8 rows of a, and with sm80_v1 for more than 16 or if
- * a tile is asked for. An activation needs it with canonical weights and more than 8 rows of a, too. */
+ * holds both results in f32, with canonical weights for more than 8 rows of a (16 by AMD's matrix units), and with
+ * sm80_v1 for more than 16 or if a tile is asked for. An activation needs it with canonical weights and so many rows of
+ * a, too. */
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)

@@ -19,8 +19,9 @@ static void *zeros(uint64_t size) {
 static sim_launch launch_of(kiln_gemm_w4a16_params params, bool added, bool scaled) {
     static sim_launch launch;
     const uint64_t m = (uint64_t)params.m, n = (uint64_t)params.n, k = (uint64_t)params.k;
-    void *a = zeros(m * k * ELEMENT), *weights = zeros(n * k / 2);
-    void *scales = zeros(n * (k / (uint64_t)params.group) * ELEMENT), *d = zeros(m * n * ELEMENT);
+    const uint64_t rows = params.gated ? 2 * n : n;
+    void *a = zeros(m * k * ELEMENT), *weights = zeros(rows * k / 2);
+    void *scales = zeros(rows * (k / (uint64_t)params.group) * ELEMENT), *d = zeros(m * n * ELEMENT);
     params.d = d;
     params.a = a;
     params.weights = weights;
@@ -173,21 +174,47 @@ static void packed_tiles_read_each_factor_once(void **state) {
     tiles_read_each_factor_once("kiln_gemm_w4a16_wgmma_256_f16", KILN_W4A16_TILE_256, WARPS * LANES, 2, GROUP);
 }
 
-/* Each block of 16 columns by matrix units reads the rows of a, and each lane a scale for each of its results in what
- * its wave does at once. No bank is met twice. Tiles that no kernel has for so few rows are not asked for. */
+/* Each block of 16 columns by matrix units reads its weights and the rows of a, and each lane a scale for each group of
+ * what its wave does of k. No bank is met twice. Tiles that no kernel has for so few rows are not asked for. */
 static void unit_rows_read_the_weights_once(void **state) {
     (void)state;
-    enum { N = 48, K = 1024, RESULTS = WARPS * LANES };
+    enum { N = 48, K = 1024, STEP_OF_WAVE = 128 };
+    static const int64_t groups[] = {GROUP, 64, 32};
+    const uint64_t halves = strstr(info.name, "gfx11") ? 2 : 1; /* of a wave, which read the same */
     kiln_kernel_info told;
-    for (uint64_t m = 1; m <= 16 && find_kernel("kiln_gemm_w4a16_mma_few_f16", &told); m += 15) {
-        const kiln_w4a16_tile tile = m == 1 ? KILN_W4A16_TILE_64 : KILN_W4A16_TILE_AUTO;
-        const sim_counters c = product(KILN_W4A16_CANONICAL, tile, m, N, K);
-        const uint64_t blocks = N / told.tile[1], scales = K / told.tile[2] * RESULTS * ELEMENT;
-        const uint64_t halves = strstr(info.name, "gfx11") ? 2 : 1; /* of a wave, which read the same */
+    for (int i = 0; i < 3 && find_kernel("kiln_gemm_w4a16_mma_few_f16", &told); i++) {
+        kiln_gemm_w4a16_params params = {.m = i ? 16 : 1, .n = N, .k = K, .group = groups[i]};
+        params.tile = i ? KILN_W4A16_TILE_AUTO : KILN_W4A16_TILE_64;
+        const uint64_t m = (uint64_t)params.m, blocks = N / told.tile[1], wave_depth = i ? 32 : STEP_OF_WAVE;
+        const uint64_t threads = told.max_threads, turns = K / told.tile[2];
+        const uint64_t scales = turns * threads * (STEP_OF_WAVE / wave_depth) * ELEMENT;
+        const sim_counters c = launch_of(params, false, false).counters;
         assert_int_equal(c.global_read_bytes, halves * N * K / 2 + blocks * (halves * m * K * ELEMENT + scales));
         assert_int_equal(c.global_written_bytes, m * N * ELEMENT);
         assert_int_equal(c.shared_conflicts, 0);
     }
+}
+
+/* Rows that are normalised or have pre_scale are read once for squares and once for products, and factors for each row;
+ * of gated calls a block has 8 columns. One launch, in which no bank is met twice. */
+static void unit_rows_read_factors_with_rows(void **state) {
+    (void)state;
+    enum { N = 24, K = 1024, M = 3 };
+    const uint64_t halves = strstr(info.name, "gfx11") ? 2 : 1;
+    kiln_kernel_info told;
+    if (!find_kernel("kiln_gemm_w4a16_mma_few_f16", &told)) return;
+    void *norm = zeros(K * ELEMENT);
+    for (int i = 0; i < 2; i++) {
+        kiln_gemm_w4a16_params params = {.m = M, .n = N, .k = K, .group = GROUP, .gated = 1, .norm_weight = norm};
+        const uint64_t blocks = 2 * N / told.tile[1], scales = K / told.tile[2] * told.max_threads * ELEMENT;
+        const sim_launch launch = launch_of(params, false, i);
+        const uint64_t rows = M * K * ELEMENT * (i ? 4 : 3);
+        assert_string_equal(launch.kernel, "kiln_gemm_w4a16_mma_few_f16");
+        assert_int_equal(launch.counters.global_read_bytes, halves * N * K + blocks * (rows + scales));
+        assert_int_equal(launch.counters.global_written_bytes, M * N * ELEMENT);
+        assert_int_equal(launch.counters.shared_conflicts, 0);
+    }
+    kiln_memory_free(device, norm);
 }
 
 /* Each tile of d by matrix units reads its rows of a, its canonical weights and, each thread, a scale for a group. No
@@ -213,7 +240,7 @@ static int run_group(void) {
         cmocka_unit_test(rows_read_the_weights_once),         cmocka_unit_test(packed_rows_read_the_weights_once),
         cmocka_unit_test(packed_rows_read_small_groups_once), cmocka_unit_test(packed_rows_read_a_once_for_a_cluster),
         cmocka_unit_test(packed_tiles_read_each_factor_once), cmocka_unit_test(unit_rows_read_the_weights_once),
-        cmocka_unit_test(unit_tiles_read_each_factor_once),
+        cmocka_unit_test(unit_rows_read_factors_with_rows),   cmocka_unit_test(unit_tiles_read_each_factor_once),
     };
     return cmocka_run_group_tests_name(info.name, tests, each_device_setup, each_device_teardown);
 }
