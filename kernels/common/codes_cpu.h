@@ -5,8 +5,9 @@
 
 #include "kernels/common/codes_scale.h"
 #include "kernels/common/greatest_cpu.h"
+#include "kernels/common/nvfp4_cpu.h"
 
-enum { KILN_TILE_EIGHTS = KILN_TILE / KILN_EIGHT, KILN_TILE_BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK };
+enum { KILN_TILE_EIGHTS = KILN_TILE / KILN_EIGHT };
 
 /* A tile of a row. */
 typedef struct kiln_codes_tile {
@@ -68,33 +69,19 @@ KILN_INLINE void kiln_codes_put_bytes(const kiln_codes_args *args, const kiln_co
 
 KILN_INLINE void kiln_codes_put_pairs(const kiln_codes_args *args, const kiln_codes_tile *tile, const float *values,
                                       float encode) {
-    float factors[KILN_TILE_BLOCKS];
-    uint32_t greatest[KILN_TILE_BLOCKS], codes[KILN_TILE_BLOCKS]; /* of scales */
-    uint8_t each[KILN_TILE], pairs[KILN_TILE / 2], *scales = args->scales;
+    uint8_t pairs[KILN_TILE / 2], codes[KILN_NVFP4_TILE_BLOCKS] = {0}, *scales = args->scales; /* codes: of scales */
     const uint64_t cols = (uint64_t)args->scale_cols, first = tile->first / 2;
     const size_t blocks = tile->eights / 2;
     const bool inside = tile->row < (uint64_t)args->rows;
-    for (size_t block = 0; block < blocks; block++)
-        greatest[block] = kiln_greatest_magnitude(0, values + block * KILN_NVFP4_BLOCK, KILN_NVFP4_BLOCK);
-    KILN_INDEPENDENT
-    for (size_t block = 0; block < blocks; block++) {
-        codes[block] = inside ? kiln_nvfp4_scale(greatest[block], encode) : 0;
-        factors[block] = kiln_nvfp4_factor(codes[block], encode);
-    }
+    if (inside) kiln_nvfp4_encode(pairs, codes, values, encode, blocks);
     for (size_t block = 0; block < blocks; block++) {
         uint64_t at = tile->row * cols + first + block;
         if (args->swizzled) at = kiln_nvfp4_swizzled(tile->row, first + block, cols);
-        scales[at] = (uint8_t)codes[block];
+        scales[at] = codes[block];
     }
-    if (!inside) return;
-    for (size_t block = 0; block < blocks; block++)
-        for (size_t i = block * KILN_NVFP4_BLOCK; i < (block + 1) * KILN_NVFP4_BLOCK; i++)
-            each[i] = kiln_e2m1_of(values[i] * factors[block]);
-    KILN_INDEPENDENT
-    for (size_t i = 0; i < blocks * KILN_NVFP4_BLOCK_BYTES; i++)
-        pairs[i] = (uint8_t)(each[2 * i] | each[2 * i + 1] << 4);
-    memcpy(args->codes + tile->row * (uint64_t)args->codes_stride + first * KILN_NVFP4_BLOCK_BYTES, pairs,
-           blocks * KILN_NVFP4_BLOCK_BYTES);
+    if (inside)
+        memcpy(args->codes + tile->row * (uint64_t)args->codes_stride + first * KILN_NVFP4_BLOCK_BYTES, pairs,
+               blocks * KILN_NVFP4_BLOCK_BYTES);
 }
 
 /* Writes the codes of a tile and their scales. values has zeros after the row's end. */

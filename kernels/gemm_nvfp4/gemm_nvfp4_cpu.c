@@ -2,14 +2,14 @@
  *
  * Everything is dot products of up to 8 rows of a with a few rows of b, in vectors along k. A byte has the codes of an
  * even and an odd column, so rows of a are separated into their even and odd elements, as f32 times their blocks'
- * scales, once for all rows of b of a block. A vector of bytes of b is then two vectors of numbers, found in a table
- * where the level has vector look-ups (AVX2: of 8 magnitudes, AVX-512: of all 16), times the scales of its blocks.
+ * scales, once for all rows of b of a block. A vector of bytes of b is then two vectors of numbers, times the scales of
+ * its blocks.
  *
  * Floor: one read of b at memory bandwidth for few rows, 2 m n k operations for many.
  * Test: build/tests/ops/gemm_nvfp4_test. Bench: build/kiln bench gemm_nvfp4 --device cpu */
 #include "kernels/common/cpu.h"
+#include "kernels/common/float4_cpu.h"
 #include "kernels/common/nvfp4_scale.h"
-#include "kernels/common/vec.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_args.h"
 
 enum {
@@ -34,33 +34,6 @@ typedef struct product_scratch {
 _Static_assert(sizeof(product_scratch) <= KILN_CPU_SCRATCH, "fits");
 
 /* ---- From codes to numbers ---- */
-
-/* The numbers of KILN_VEC bytes: *low has those of their lower halves. */
-KILN_INLINE void decode(const uint8_t *bytes, kiln_vec *low, kiln_vec *high) {
-#if defined(__AVX512F__)
-    const kiln_vec table = _mm512_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6, -0.0f, -0.5f, -1, -1.5f, -2, -3, -4, -6);
-    const __m512i words = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)bytes));
-    *low = _mm512_permutexvar_ps(words, table);
-    *high = _mm512_permutexvar_ps(_mm512_srli_epi32(words, 4), table);
-#elif defined(__AVX2__) && defined(__FMA__)
-    const kiln_vec table = _mm256_setr_ps(0, 0.5f, 1, 1.5f, 2, 3, 4, 6), sign = _mm256_set1_ps(-0.0f);
-    const __m256i words = _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)bytes));
-    const __m256i halves = _mm256_srli_epi32(words, 4);
-    const kiln_vec low_sign = _mm256_and_ps(_mm256_castsi256_ps(_mm256_slli_epi32(words, 28)), sign);
-    const kiln_vec high_sign = _mm256_and_ps(_mm256_castsi256_ps(_mm256_slli_epi32(words, 24)), sign);
-    *low = _mm256_xor_ps(_mm256_permutevar8x32_ps(table, words), low_sign);
-    *high = _mm256_xor_ps(_mm256_permutevar8x32_ps(table, halves), high_sign);
-#else
-    float pairs[KILN_VEC][2], first[KILN_VEC], second[KILN_VEC];
-    for (size_t i = 0; i < KILN_VEC; i++) {
-        kiln_e2m1_pair_values(pairs[i], bytes[i]);
-        first[i] = pairs[i][0];
-        second[i] = pairs[i][1];
-    }
-    *low = KILN_VEC_LOAD(first);
-    *high = KILN_VEC_LOAD(second);
-#endif
-}
 
 /* Makes the look-up table of E4M3. */
 KILN_INLINE void make_table(product_scratch *scratch) {
@@ -128,7 +101,7 @@ KILN_OUTLINED void take_rows(product_scratch *scratch, const kiln_gemm_nvfp4_arg
             const uint8_t *from = codes + at;
             kiln_vec low, high, scales = scales_at(scratch->a_scales, at);
             if (bytes - at < KILN_VEC) from = memcpy(last, from, bytes - at);
-            decode(from, &low, &high);
+            kiln_e2m1_numbers(from, &low, &high);
             KILN_VEC_STORE(even + at, KILN_VEC_MUL(low, scales));
             KILN_VEC_STORE(odd + at, KILN_VEC_MUL(high, scales));
         }
@@ -151,7 +124,7 @@ KILN_INLINE void step(kiln_vec (*products)[STRIP], const product_scratch *scratc
     KILN_UNROLL
     for (size_t c = 0; c < strip; c++) {
         const kiln_vec scales = scales_at(scratch->scales[c], at);
-        decode(bytes[c], &low[c], &high[c]);
+        kiln_e2m1_numbers(bytes[c], &low[c], &high[c]);
         low[c] = KILN_VEC_MUL(low[c], scales);
         high[c] = KILN_VEC_MUL(high[c], scales);
     }

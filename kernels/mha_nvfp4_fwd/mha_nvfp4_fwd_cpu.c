@@ -1,6 +1,6 @@
 /* mha_nvfp4_fwd on the CPU, the operator's definition: attention on q, k and v in NVFP4, v transposed.
  *
- * attention_codes_loop_cpu.h has the loop and its floor; a tile of v is transposed back 16 keys of a channel at a time.
+ * attention_codes_loop_cpu.h has the loop and its floor; a tile of v is transposed back a vector of channels at a time.
  * Test: build/tests/ops/mha_nvfp4_fwd_test. Bench: build/kiln bench mha_nvfp4_fwd --device cpu */
 #include "kernels/common/cpu.h"
 
@@ -13,27 +13,28 @@
 #include "kernels/common/attention_codes_loop_cpu.h"
 
 #include "kernels/common/attention_nvfp4.h"
+#include "kernels/common/float4_cpu.h"
 
 enum { BLOCK_KEYS = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
 
-/* The numbers of a block of 16, times the scale. */
-KILN_INLINE void block_load(float *to, const uint8_t *codes, uint8_t block_scale, float scale) {
-    const float each = kiln_e4m3_value(block_scale);
-    KILN_INDEPENDENT
-    for (uint32_t i = 0; i < BLOCK_KEYS; i++)
-        to[i] = kiln_e2m1_value(codes[i / 2] >> i % 2 * 4 & 15) * each * scale;
+/* The numbers of blocks of 16 that lie one behind the other, at most those of a head, times the scale. */
+KILN_INLINE void blocks_load(float *to, const uint8_t *codes, const uint8_t *scales, float scale, uint32_t blocks) {
+    kiln_e2m1_load(to, codes, blocks * BLOCK_KEYS);
+    for (uint32_t block = 0; block < blocks; block++) {
+        const float each = kiln_e4m3_value(scales[block]);
+        KILN_INDEPENDENT
+        for (uint32_t i = block * BLOCK_KEYS; i < (block + 1) * BLOCK_KEYS; i++)
+            to[i] = to[i] * each * scale;
+    }
 }
 
-/* The numbers of a head of q or k, given its number among all, to the end of its last vector. */
+/* The numbers of a head of q or k, given its number among all, and zeros to the end of its last block. */
 KILN_INLINE void head_load(float *to, const kiln_attention_nvfp4_args *args, const void *codes, const uint8_t *blocks,
                            uint64_t number, float scale) {
-    float block[BLOCK_KEYS];
-    const uint32_t size = args->codes.plain.head_dim;
-    for (uint32_t d = 0; d < size; d += BLOCK_KEYS) {
-        const uint64_t at = number * args->head_blocks + d / BLOCK_KEYS;
-        block_load(block, (const uint8_t *)codes + at * BLOCK_BYTES, blocks[at], scale);
-        memcpy(to + d, block, kiln_min(size - d, BLOCK_KEYS) * sizeof *to);
-    }
+    const uint32_t size = args->codes.plain.head_dim, count = (size + BLOCK_KEYS - 1) / BLOCK_KEYS;
+    const uint64_t at = number * args->head_blocks;
+    blocks_load(to, (const uint8_t *)codes + at * BLOCK_BYTES, blocks + at, scale, count);
+    memset(to + size, 0, (count * BLOCK_KEYS - size) * sizeof *to);
 }
 
 KILN_INLINE void load_query(float *to, const kiln_attention_nvfp4_args *args, place at) {
@@ -43,22 +44,30 @@ KILN_INLINE void load_query(float *to, const kiln_attention_nvfp4_args *args, pl
     head_load(to, args, codes->plain.q, args->q_blocks, at.token * heads + at.head, codes->q_scales[scale]);
 }
 
-/* The values of a tile's keys from `key` on, a channel and 16 keys at a time. */
+/* The values of a tile's keys from `key` on, a vector of channels at a time. */
 KILN_INLINE void load_values(state *held, const kiln_attention_nvfp4_args *args, const kiln_sequence *s,
                              const kiln_attention_work *work, uint32_t key) {
     const kiln_attention_args *plain = &args->codes.plain;
-    const uint32_t size = plain->head_dim;
+    const uint32_t size = plain->head_dim, keys = (uint32_t)kiln_min(work->key_end - key, KEYS);
+    const uint32_t blocks = (keys + BLOCK_KEYS - 1) / BLOCK_KEYS;
     const uint64_t first =
         (uint64_t)kiln_value_tile(s->kv_first, work->batch) * KILN_VALUE_TILE_BLOCKS + key / BLOCK_KEYS;
-    for (uint32_t d = 0; d < size; d++) {
-        const uint64_t channel = ((uint64_t)work->kv_head * size + d) * args->value_blocks + first;
-        for (uint32_t i = 0; i < KEYS; i += BLOCK_KEYS) {
-            float block[BLOCK_KEYS] = {0};
-            const uint64_t at = channel + i / BLOCK_KEYS;
-            if (key + i < work->key_end)
-                block_load(block, (const uint8_t *)plain->v + at * BLOCK_BYTES, args->v_blocks[at], 1.0f);
-            for (uint32_t j = 0; j < BLOCK_KEYS; j++)
-                held->tile[i + j][d] = block[j];
+    float channels[KILN_VEC][KEYS] = {{0}};
+    for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
+        for (uint32_t i = 0; i < KILN_VEC; i++) { /* beyond a head's last channel again the last */
+            const uint64_t channel = (uint64_t)work->kv_head * size + kiln_min(d + i, size - 1);
+            const uint64_t at = channel * args->value_blocks + first;
+            blocks_load(channels[i], (const uint8_t *)plain->v + at * BLOCK_BYTES, args->v_blocks + at, 1.0f, blocks);
+        }
+        for (uint32_t i = 0; i < KEYS; i += KILN_VEC) {
+            kiln_vec turned[KILN_VEC];
+            KILN_UNROLL
+            for (uint32_t j = 0; j < KILN_VEC; j++)
+                turned[j] = KILN_VEC_LOAD(&channels[j][i]);
+            kiln_vec_transpose(turned);
+            KILN_UNROLL
+            for (uint32_t j = 0; j < KILN_VEC; j++)
+                KILN_VEC_STORE(&held->tile[i + j][d], turned[j]);
         }
     }
     for (uint32_t i = 0; i < KEYS; i++)
@@ -91,6 +100,7 @@ KILN_INLINE void round_weights(float *weights) {
             greatest = kiln_max(block[i], greatest);
         const float scale = kiln_e4m3_value((uint8_t)kiln_weights_scale(greatest));
         const float factor = kiln_weights_factor(scale);
+        KILN_INDEPENDENT
         for (uint32_t i = 0; i < BLOCK_KEYS; i++)
             block[i] = kiln_weight_of_block(block[i], scale, factor);
     }

@@ -2,7 +2,9 @@
  *
  * Floor: k and v are read twice, q once, and 0.5625 bytes are written for each element, at memory bandwidth.
  * Test: build/tests/ops/mha_quantize_nvfp4_test. Bench: build/kiln bench mha_quantize_nvfp4 --device cpu */
-#include "kernels/common/greatest_cpu.h"
+#include "kernels/common/nvfp4_cpu.h"
+#include "kernels/common/vec.h"
+/* after them: */
 #include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_args.h"
 #include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_scale.h"
 
@@ -11,18 +13,6 @@
 #include "kernels/common/mha_quantize_cpu.h"
 
 enum { BLOCK = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
-
-/* Writes the codes of a block of 16. Returns its scale. */
-KILN_INLINE uint8_t block_codes(uint8_t *codes, const float *values, float encode) {
-    uint8_t each[BLOCK];
-    const uint32_t scale = kiln_nvfp4_scale(kiln_greatest_magnitude(0, values, BLOCK), encode);
-    const float factor = kiln_nvfp4_factor(scale, encode);
-    for (uint32_t i = 0; i < BLOCK; i++)
-        each[i] = kiln_e2m1_of(values[i] * factor);
-    for (uint32_t i = 0; i < BLOCK_BYTES; i++)
-        codes[i] = (uint8_t)(each[2 * i] | each[2 * i + 1] << 4);
-    return (uint8_t)scale;
-}
 
 /* Of q or of k. */
 typedef struct tokens {
@@ -51,17 +41,37 @@ KILN_INLINE void tokens_codes(const kiln_mha_quantize_nvfp4_args *args, const to
         const float scale = kiln_nvfp4_global(kiln_float(kiln_greatest_magnitude(0, values, size)), 0);
         const uint64_t place = ((uint64_t)t * of->heads + of->number) * args->head_blocks;
         of->scales[t] = scale;
-        for (uint32_t block = 0; block < args->head_blocks; block++)
-            of->blocks[place + block] =
-                block_codes(of->codes + (place + block) * BLOCK_BYTES, values + block * BLOCK, 1.0f / scale);
+        kiln_nvfp4_encode(of->codes + place * BLOCK_BYTES, of->blocks + place, values, 1.0f / scale, args->head_blocks);
     }
 }
 
-/* A tile of v, a channel at a time. */
+/* A tile of v, a vector of channels at a time. */
 typedef struct values_tile {
-    float keys[KILN_VALUE_TILE][SIZE], channel[KILN_VALUE_TILE];
+    float keys[KILN_VALUE_TILE][SIZE], channels[KILN_VEC][KILN_VALUE_TILE];
 } values_tile;
 _Static_assert(sizeof(values_tile) <= KILN_CPU_SCRATCH, "fits");
+
+/* Writes the codes of a vector of channels from `first` on. channels: the number of channel 0 among v's scales, rows:
+ * among v's rows of blocks, block: the tile's first there. */
+KILN_INLINE void channels_codes(const kiln_mha_quantize_nvfp4_args *args, values_tile *held, uint32_t first,
+                                uint64_t channels, uint64_t rows, uint64_t block) {
+    const kiln_mha_quantize_args *plain = &args->plain;
+    for (uint32_t key = 0; key < KILN_VALUE_TILE; key += KILN_VEC) {
+        kiln_vec turned[KILN_VEC];
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_VEC; i++)
+            turned[i] = KILN_VEC_LOAD(&held->keys[key + i][first]);
+        kiln_vec_transpose(turned);
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_VEC; i++)
+            KILN_VEC_STORE(&held->channels[i][key], turned[i]);
+    }
+    for (uint32_t d = first; d < kiln_min(first + KILN_VEC, plain->head_dim); d++) {
+        const uint64_t place = (rows + d) * args->value_blocks + block;
+        kiln_nvfp4_encode(plain->v_codes + place * BLOCK_BYTES, args->v_blocks + place, held->channels[d - first],
+                          1.0f / plain->v_scales[channels + d], KILN_VALUE_TILE_BLOCKS);
+    }
+}
 
 KILN_INLINE void values_codes(const kiln_mha_quantize_nvfp4_args *args, uint32_t kv_head, uint32_t tile,
                               values_tile *held, kiln_cpu_dtype dtype) {
@@ -83,16 +93,8 @@ KILN_INLINE void values_codes(const kiln_mha_quantize_nvfp4_args *args, uint32_t
         for (uint32_t d = 0; plain->v_means && d < size; d++)
             values[d] -= plain->v_means[channels + d];
     }
-    for (uint32_t d = 0; d < size; d++) {
-        const uint64_t place =
-            ((uint64_t)kv_head * size + d) * args->value_blocks + (uint64_t)tile * KILN_VALUE_TILE_BLOCKS;
-        for (uint32_t i = 0; i < KILN_VALUE_TILE; i++)
-            held->channel[i] = held->keys[i][d];
-        for (uint32_t block = 0; block < KILN_VALUE_TILE_BLOCKS; block++)
-            args->v_blocks[place + block] =
-                block_codes(plain->v_codes + (place + block) * BLOCK_BYTES, held->channel + block * BLOCK,
-                            1.0f / plain->v_scales[channels + d]);
-    }
+    for (uint32_t first = 0; first < size; first += KILN_VEC)
+        channels_codes(args, held, first, channels, (uint64_t)kv_head * size, (uint64_t)tile * KILN_VALUE_TILE_BLOCKS);
 }
 
 KILN_OUTLINED void mha_quantize_nvfp4_codes(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {

@@ -2,34 +2,10 @@
  *
  * Floor: one read of the tensor and one write of its codes at memory bandwidth.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 --device cpu */
-#include "kernels/common/greatest_cpu.h"
-#include "kernels/common/nvfp4_scale.h"
+#include "kernels/common/nvfp4_cpu.h"
 #include "kernels/common/transposed_cpu.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
-
-enum { BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK }; /* of a tile */
-
-/* The codes and the scales of `blocks` whole blocks, at most those of a tile. */
-KILN_INLINE void quantize_tile(uint8_t *codes, uint8_t *scales, const float *values, float encode, size_t blocks) {
-    float factors[BLOCKS];
-    uint32_t greatest[BLOCKS];
-    uint8_t each[KILN_TILE];
-    for (size_t block = 0; block < blocks; block++)
-        greatest[block] = kiln_greatest_magnitude(0, values + block * KILN_NVFP4_BLOCK, KILN_NVFP4_BLOCK);
-    KILN_INDEPENDENT
-    for (size_t block = 0; block < blocks; block++) {
-        const uint32_t scale = kiln_nvfp4_scale(greatest[block], encode);
-        scales[block] = (uint8_t)scale;
-        factors[block] = kiln_nvfp4_factor(scale, encode);
-    }
-    for (size_t block = 0; block < blocks; block++)
-        for (size_t i = 0; i < KILN_NVFP4_BLOCK; i++)
-            each[block * KILN_NVFP4_BLOCK + i] = kiln_e2m1_of(values[block * KILN_NVFP4_BLOCK + i] * factors[block]);
-    KILN_INDEPENDENT
-    for (size_t i = 0; i < blocks * KILN_NVFP4_BLOCK_BYTES; i++)
-        codes[i] = (uint8_t)(each[2 * i] | each[2 * i + 1] << 4);
-}
 
 /* 1 over a row's global scale, which is stored with its first blocks. */
 KILN_INLINE float row_encode(const kiln_quantize_nvfp4_args *args, uint64_t row, bool first) {
@@ -38,7 +14,7 @@ KILN_INLINE float row_encode(const kiln_quantize_nvfp4_args *args, uint64_t row,
     return 1.0f / global_scale;
 }
 
-/* Stores what quantize_tile made of a row from its number `block` on. */
+/* Stores what was made of a row from its number `block` on. */
 KILN_INLINE void put_blocks(const kiln_quantize_nvfp4_args *args, uint64_t row, uint64_t block, uint64_t blocks,
                             const uint8_t *codes, const uint8_t *scales) {
     const uint64_t cols = (uint64_t)args->shape.cols;
@@ -55,10 +31,10 @@ KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t 
                                  kiln_cpu_dtype dtype) {
     const bool inside = row < (uint64_t)args->rows;
     float encode = 1.0f, tile[KILN_TILE];
-    uint8_t codes[KILN_TILE / 2], scales[BLOCKS];
+    uint8_t codes[KILN_TILE / 2], scales[KILN_NVFP4_TILE_BLOCKS];
     if (inside) encode = row_encode(args, row, first == 0);
-    for (uint64_t block = first; block < end; block += BLOCKS) {
-        uint64_t col = block * KILN_NVFP4_BLOCK, blocks = kiln_min(end - block, BLOCKS), count = 0;
+    for (uint64_t block = first; block < end; block += KILN_NVFP4_TILE_BLOCKS) {
+        uint64_t col = block * KILN_NVFP4_BLOCK, blocks = kiln_min(end - block, KILN_NVFP4_TILE_BLOCKS), count = 0;
         if (inside && col < (uint64_t)args->cols)
             count = kiln_min((uint64_t)args->cols - col, blocks * KILN_NVFP4_BLOCK);
         const void *x = kiln_at(args->x, row * (uint64_t)args->x_stride + col, dtype);
@@ -68,7 +44,7 @@ KILN_INLINE void quantize_blocks(const kiln_quantize_nvfp4_args *args, uint64_t 
             memset(tile + count, 0, (KILN_TILE - count) * sizeof *tile);
             values = tile;
         }
-        quantize_tile(codes, scales, values, encode, BLOCKS);
+        kiln_nvfp4_encode(codes, scales, values, encode, KILN_NVFP4_TILE_BLOCKS);
         put_blocks(args, row, block, blocks, codes, scales);
     }
 }
@@ -99,7 +75,7 @@ KILN_OUTLINED void quantize_nvfp4_transposed(const void *arguments, const kiln_c
         kiln_transposed_load(&args.x, &at, values, dtype);
         for (uint64_t row = first; row < end; row++) {
             const float encode = row < (uint64_t)args.plain.rows ? row_encode(&args.plain, row, tile == 0) : 1.0f;
-            quantize_tile(codes, scales, values + (row - first) * at.pitch, encode, TILE_BLOCKS);
+            kiln_nvfp4_encode(codes, scales, values + (row - first) * at.pitch, encode, TILE_BLOCKS);
             put_blocks(&args.plain, row, tile * TILE_BLOCKS, kiln_min(scale_cols - tile * TILE_BLOCKS, TILE_BLOCKS),
                        codes, scales);
         }
