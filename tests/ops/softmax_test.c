@@ -106,16 +106,19 @@ static void test_shapes(kiln_stream *stream) {
 }
 
 /* Rows that are cut into pieces, whose results must not depend on the number of threads, and the longest that a cluster
- * of blocks holds on some devices, by the number of a block's threads. */
+ * of blocks holds on some devices, by the number of a block's threads; AMD's have no clusters. */
 static void test_long_rows(kiln_stream *stream) {
+    kiln_device_info info;
+    harness_ok(kiln_device_get_info(stream->device, &info));
+    const int64_t longest = info.backend == KILN_BACKEND_ROCM ? 1 : 4;
     for (precision p = precision_first(); p < precision_end(); p++) {
         int64_t most = (1 << 18) / (int64_t)precision_size(p);
         run(stream, p, (shape){.rows = 2, .cols = most, .x_padding = 8}, logit);
-        for (int64_t more = 1; more <= 4; more *= 2)
+        for (int64_t more = 1; more <= longest; more *= 2)
             run(stream, p, (shape){.rows = 1, .cols = more * most + 8}, logit);
         run(stream, p, (shape){.rows = 2, .cols = 100003, .x_padding = 1, .x_place = 3}, logit);
     }
-    run(stream, F32, (shape){.rows = 1, .cols = 1 << 20, .y_place = AT_END}, logit);
+    if (precision_first() == F32) run(stream, F32, (shape){.rows = 1, .cols = 1 << 20, .y_place = AT_END}, logit);
 }
 
 /* Tensors of more than the 8 MB from which the CPU writes results past the caches. */
