@@ -48,8 +48,62 @@ static uint32_t element_at(const uint8_t *line, uint32_t bits, uint32_t k) {
     return value;
 }
 
+/* The numbers of f16 or bf16 in a line, as f32, which has them all. */
+static inline __attribute__((always_inline)) void singles_of(sim_format format, const ptx_wgmma_line line,
+                                                             float *values) {
+    uint16_t words[BYTES / 2];
+    uint32_t bits[BYTES / 2];
+    memcpy(words, line, sizeof words);
+    for (uint32_t k = 0; k < BYTES / 2; k++)
+        bits[k] = format == SIM_bf16 ? (uint32_t)words[k] << 16 : (words[k] & 0x7fffu) << 13;
+    memcpy(values, bits, sizeof bits);
+    for (uint32_t k = 0; format == SIM_f16 && k < BYTES / 2; k++) {
+        const uint32_t magnitude = words[k] & 0x7fff;
+        const float value = magnitude > 0x7c00 ? NAN : magnitude == 0x7c00 ? INFINITY : values[k] * 0x1p112f;
+        values[k] = words[k] >> 15 ? -value : value;
+    }
+}
+
+/* Their exponents: of subnormal ones the least, of infinities and NaNs one beyond all. */
+static inline __attribute__((always_inline)) void exponents_of(sim_format format, const float *values,
+                                                               int16_t *exponents) {
+    enum { BIAS = 127, INFINITE = 1024 };
+    const int32_t least = format == SIM_f16 ? -14 : -126;
+    uint32_t bits[BYTES / 2];
+    memcpy(bits, values, sizeof bits);
+    for (uint32_t k = 0; k < BYTES / 2; k++) {
+        const int32_t biased = (int32_t)(bits[k] >> 23 & 0xff), own = biased - BIAS;
+        const int32_t exponent = biased == 0xff ? INFINITE : own < least ? least : own;
+        exponents[k] = (int16_t)(bits[k] << 1 ? exponent : PTX_MATRIX_NO_EXPONENT);
+    }
+}
+
+static inline __attribute__((always_inline)) void numbers_of_16(sim_format format, bool negated,
+                                                                const ptx_wgmma_line *lines, eight *out) {
+    for (uint32_t i = 0; i < EIGHT; i++) {
+        float values[BYTES / 2];
+        int16_t exponents[BYTES / 2];
+        singles_of(format, lines[i], values);
+        exponents_of(format, values, exponents);
+        out->special[i] = false;
+        for (uint32_t k = 0; k < BYTES / 2; k++) {
+            out->values[k][i] = negated ? -(double)values[k] : (double)values[k];
+            out->exponents[k][i] = exponents[k];
+            out->special[i] |= !isfinite(values[k]);
+        }
+    }
+}
+
 static void numbers_of(ptx_type type, bool negated, uint32_t k_count, const ptx_wgmma_line *lines, eight *out) {
     uint32_t width = ptx_type_bits(type);
+    if (type == PTX_f16) {
+        numbers_of_16(SIM_f16, negated, lines, out);
+        return;
+    }
+    if (type == PTX_bf16) {
+        numbers_of_16(SIM_bf16, negated, lines, out);
+        return;
+    }
     for (uint32_t i = 0; i < EIGHT; i++) {
         uint64_t bits[BYTES];
         ptx_matrix_number numbers[BYTES];
@@ -176,9 +230,15 @@ multiply_lines(ptx_warp *warp, const ptx_wgmma *x, const ptx_wgmma_line *a, cons
 }
 
 #ifdef __x86_64__
-/* Twice as many numbers side by side as a baseline x86-64 has. */
+/* Twice as many numbers side by side as a baseline x86-64 has, and four times as many. */
 __attribute__((target("avx2"))) static void
 multiply_lines_avx2(ptx_warp *warp, const ptx_wgmma *x, const ptx_wgmma_line *a, const ptx_wgmma_line *b, bool scaled) {
+    multiply_lines(warp, x, a, b, scaled);
+}
+
+__attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,prefer-vector-width=512"))) static void
+multiply_lines_avx512(ptx_warp *warp, const ptx_wgmma *x, const ptx_wgmma_line *a, const ptx_wgmma_line *b,
+                      bool scaled) {
     multiply_lines(warp, x, a, b, scaled);
 }
 #endif
@@ -186,6 +246,11 @@ multiply_lines_avx2(ptx_warp *warp, const ptx_wgmma *x, const ptx_wgmma_line *a,
 static void run_floats(ptx_warp *warp, const ptx_wgmma *x, const ptx_wgmma_line *a, const ptx_wgmma_line *b,
                        bool scaled) {
 #ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512bw")) {
+        multiply_lines_avx512(warp, x, a, b, scaled);
+        return;
+    }
     if (__builtin_cpu_supports("avx2")) {
         multiply_lines_avx2(warp, x, a, b, scaled);
         return;
