@@ -43,7 +43,7 @@ static long double right_value(special_function function, double a) {
 
 static const approximation approximations[] = {
     {"v_rcp_f32", F32, SPECIAL_RECIPROCAL, 1, 0},
-    {"v_rcp_iflag_f32", F32, SPECIAL_RECIPROCAL, 1, 0},
+    {"v_rcp_iflag_f32", F32, SPECIAL_RECIPROCAL, 0.51, 0},
     {"v_rsq_f32", F32, SPECIAL_RECIPROCAL_ROOT, 1, 0},
     {"v_sqrt_f32", F32, SPECIAL_ROOT, 1, 0},
     {"v_exp_f32", F32, SPECIAL_POWER, 1, 0},
