@@ -98,7 +98,7 @@ import struct
 import bench_llama_cpp
 from llama_shapes import shapes
 tiny = shapes()["tiny"]
-bench_llama_cpp.write_model("model.gguf", tiny, "bf16", 32)
+bench_llama_cpp.write_model("model.gguf", tiny, "bf16", None, 32)
 data = open("model.gguf", "rb").read()
 assert data[:8] == b"GGUF\3\0\0\0"
 tensors, keys = struct.unpack_from("<QQ", data, 8)
