@@ -22,10 +22,10 @@
  *                        groups      normalised  pre_scale   1 row       normalised
  *                        of 32
  *            f16   bf16  f16   bf16  f16   bf16  f16   bf16  f16   bf16  f16   bf16
- *   gfx90a   4.4   4.6   5.8   6.5   5.5   5.9   10.1  10.9  6.5   6.5   18.6  18.8
- *   gfx942   3.9   4.2   5.3   6.0   5.2   5.6   9.5   10.3  6.0   6.1   17.9  17.9
- *   gfx11    5.7   5.7   6.5   6.9   7.0   7.2   12.3  12.5  8.5   8.4   25.6  24.2
- *   gfx12    3.6   3.8   4.3   4.8   4.9   5.1   10.1  10.4  8.4   8.4   25.5  24.1
+ *   gfx90a   4.3   4.5   5.5   6.2   5.5   6.0   10.2  11.0  6.5   6.5   18.6  18.8
+ *   gfx942   3.9   4.2   5.0   5.6   5.2   5.6   9.6   10.3  6.0   6.1   17.9  17.9
+ *   gfx11    5.6   5.7   6.4   6.8   7.0   7.2   12.3  12.5  8.5   8.4   25.6  24.2
+ *   gfx12    3.6   3.8   4.3   5.0   5.0   5.2   10.2  10.6  8.4   8.4   25.5  24.1
  *
  * Includers define `few`, a chip's matrix unit:
  *   WAVE, STEP, PARTS      lanes of a wave; its turn's depth; lanes that share a row
@@ -84,7 +84,7 @@ KILN_INLINE void few_load(few_turn<few, SMALL> *to, const few_source &from, cons
     uint64_t groups[turn::GROUPS];
     KILN_UNROLL
     for (uint32_t g = 0; g < turn::GROUPS; g++) {
-        groups[g] = ((k + g * KILN_W4A16_CHUNK) >> args.group_log2) * (uint64_t)args.scale_group_step;
+        groups[g] = ((k + g * KILN_W4A16_CHUNK) >> args.group_log2) * (uint64_t)(uint32_t)args.scale_group_step;
         to->scales[g] = from.scales[groups[g]];
         if (NUMBERS_MORE) to->zeros[g] = 0;
     }
@@ -92,6 +92,20 @@ KILN_INLINE void few_load(few_turn<few, SMALL> *to, const few_source &from, cons
     KILN_UNROLL
     for (uint32_t g = 0; g < turn::GROUPS; g++)
         to->zeros[g] = from.zeros[groups[g]];
+}
+
+/* What the products of a turn's groups are multiplied with, in pairs of registers: where the chip multiplies two at
+ * once (waves of 64), each is else half of a pair whose other may be on its way. */
+template <uint32_t GROUPS> struct few_factors { kiln_two pairs[(GROUPS + 1) / 2]; };
+
+template <class few, uint32_t GROUPS> KILN_INLINE few_factors<GROUPS> few_factors_of(const float (&of)[GROUPS]) {
+    few_factors<GROUPS> factors;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < GROUPS; i += 2) {
+        factors.pairs[i / 2] = kiln_two_of(of[i], of[GROUPS > 1 ? i + 1 : i]);
+        if (few::WAVE == 64) asm("" : "+v"(factors.pairs[i / 2]));
+    }
+    return factors;
 }
 
 /* Adds to the sums a group's products times a factor. */
@@ -106,32 +120,42 @@ template <class few> KILN_INLINE void few_add(float *sums, typename few::sums pr
 template <class few, bool SMALL>
 KILN_INLINE void few_multiply(float *sums, const few_turn<few, SMALL> &turn, const kiln_vector *a,
                               const kiln_gemm_w4a16_args &args) {
+    typedef few_turn<few, SMALL> few_turn;
     kiln_vector numbers[few::VECTORS];
+    float scales[few_turn::GROUPS], rest[few_turn::GROUPS];
     KILN_UNROLL
-    for (uint32_t g = 0; g < turn.GROUPS; g++) {
+    for (uint32_t g = 0; g < few_turn::GROUPS; g++)
+        scales[g] = kiln_element_to_f32((kiln_element)turn.scales[g]);
+    const few_factors<few_turn::GROUPS> factors = few_factors_of<few>(scales);
+    KILN_UNROLL
+    for (uint32_t g = 0; g < few_turn::GROUPS; g++) {
         typename few::sums products = {};
         KILN_UNROLL
-        for (uint32_t i = g * turn.GROUP_VECTORS; i < (g + 1) * turn.GROUP_VECTORS; i += few::VECTORS) {
+        for (uint32_t i = g * few_turn::GROUP_VECTORS; i < (g + 1) * few_turn::GROUP_VECTORS; i += few::VECTORS) {
             KILN_UNROLL
             for (uint32_t v = i; v < i + few::VECTORS; v++)
-                numbers[v - i] = numbers_of(turn.codes[v / turn.RUN_VECTORS].words[v % turn.RUN_VECTORS]);
+                numbers[v - i] = numbers_of(turn.codes[v / few_turn::RUN_VECTORS].words[v % few_turn::RUN_VECTORS]);
             products = few::multiply(a + i, numbers, products);
         }
-        few_add<few>(sums, products, kiln_element_to_f32((kiln_element)turn.scales[g]));
+        few_add<few>(sums, products, factors.pairs[g / 2][g % 2]);
     }
     if (!NUMBERS_MORE && !args.zeros) return;
     KILN_UNROLL
     for (uint32_t v = 0; v < few::VECTORS; v++)
         numbers[v] = {{ONES, ONES, ONES, ONES}};
     KILN_UNROLL
-    for (uint32_t g = 0; g < turn.GROUPS; g++) {
+    for (uint32_t g = 0; g < few_turn::GROUPS; g++) {
         const float zero = kiln_element_to_f32((kiln_element)turn.zeros[g]);
-        const float scale = kiln_element_to_f32((kiln_element)turn.scales[g]);
+        rest[g] = NUMBERS_MORE ? KILN_FMA(-(float)NUMBERS_MORE, scales[g], zero) : zero;
+    }
+    const few_factors<few_turn::GROUPS> missing = few_factors_of<few>(rest);
+    KILN_UNROLL
+    for (uint32_t g = 0; g < few_turn::GROUPS; g++) {
         typename few::sums products = {};
         KILN_UNROLL
-        for (uint32_t i = g * turn.GROUP_VECTORS; i < (g + 1) * turn.GROUP_VECTORS; i += few::VECTORS)
+        for (uint32_t i = g * few_turn::GROUP_VECTORS; i < (g + 1) * few_turn::GROUP_VECTORS; i += few::VECTORS)
             products = few::multiply(a + i, numbers, products);
-        few_add<few>(sums, products, NUMBERS_MORE ? KILN_FMA(-(float)NUMBERS_MORE, scale, zero) : zero);
+        few_add<few>(sums, products, missing.pairs[g / 2][g % 2]);
     }
 }
 
