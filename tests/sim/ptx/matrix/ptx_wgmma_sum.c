@@ -236,9 +236,14 @@ multiply_lines_avx2(ptx_warp *warp, const ptx_wgmma *x, const ptx_wgmma_line *a,
     multiply_lines(warp, x, a, b, scaled);
 }
 
-__attribute__((target("avx512f,avx512vl,avx512dq,avx512bw,prefer-vector-width=512"))) static void
-multiply_lines_avx512(ptx_warp *warp, const ptx_wgmma *x, const ptx_wgmma_line *a, const ptx_wgmma_line *b,
-                      bool scaled) {
+#ifdef __clang__
+#define WIDEST "avx512f,avx512vl,avx512dq,avx512bw"
+#else
+#define WIDEST "avx512f,avx512vl,avx512dq,avx512bw,prefer-vector-width=512" /* GCC would use half of it */
+#endif
+__attribute__((target(WIDEST))) static void multiply_lines_avx512(ptx_warp *warp, const ptx_wgmma *x,
+                                                                  const ptx_wgmma_line *a, const ptx_wgmma_line *b,
+                                                                  bool scaled) {
     multiply_lines(warp, x, a, b, scaled);
 }
 #endif
