@@ -10,7 +10,8 @@ TEST_PROGRAMS := $(TEST_SOURCES:%.c=$(OUT)/%)
 TEST_SCRIPTS  := $(sort $(wildcard $(ROOMS:%=tests/%/*_test.sh)))
 # What takes longest begins first, so that none of it is left at the end with one processor.
 LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/tests/operators/operators_cuda sim/tests/operators/operators_rocm sim/tests/operators/kernel_report \
-	cli/numpy deploy/make unit/contracts sim/tests/operators/gpu_scripts deploy/races cli/story unit/image_isa unit/images_check unit/runner)
+	cli/numpy deploy/make unit/contracts sim/tests/operators/gpu_scripts deploy/races cli/story unit/image_isa unit/images_check unit/runner \
+	sim/tests/operators/mutants cli/llama_bench cli/draft bindings/python)
 room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard $(patsubst %,tests/%/*.c,$(if $(filter sim/%,$(1)),$(SIM_ROOMS),$(1)))))))
 
 define ROOM_RULE
