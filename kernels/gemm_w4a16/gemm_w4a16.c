@@ -373,14 +373,17 @@ static plan few_canonical_plan_of(const kiln_gemm_w4a16_params *params, const ki
     int64_t depth = info->tile[2];
     while (depth < params->k && 2 * depth * params->m <= KILN_W4A16_KEPT)
         depth *= 2;
+    const bool normed = params->norm_weight && has_workspace && depth < params->k;
+    const bool kept = params->pre_scale || (params->norm_weight && !normed); /* rows of a are in shared memory */
     kiln__plan_take(kernel, "is for so few rows of weights that are not repacked");
     return (plan){.kernel = KERNEL_gemm_w4a16_mma_few,
                   .cols = info->tile[1],
                   .splits = 1,
                   .split = (uint32_t)depth,
                   .threads = info->max_threads,
-                  .shared_bytes = (uint32_t)(params->m * (depth * (int64_t)sizeof(uint16_t) + KILN_VECTOR_BYTES)),
-                  .normed = params->norm_weight && has_workspace && depth < params->k};
+                  .shared_bytes =
+                      kept ? (uint32_t)(params->m * (depth * (int64_t)sizeof(uint16_t) + KILN_VECTOR_BYTES)) : 0,
+                  .normed = normed};
 }
 
 /* The plan for canonical weights. `wide`: rows of a and of weights, pre_scale and norm_weight are 16-byte aligned, and
