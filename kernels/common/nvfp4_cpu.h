@@ -7,6 +7,20 @@
 
 enum { KILN_NVFP4_TILE_BLOCKS = KILN_TILE / KILN_NVFP4_BLOCK };
 
+/* kiln_e2m1_of in numbers of 32 bits, which compilers keep in vectors as wide as those of f32: by where a magnitude
+ * lies among the midpoints of the format's numbers, of which every other one is rounded down. NaN lies behind all. */
+KILN_INLINE uint32_t kiln_e2m1_code(float value) {
+    const float magnitude = __builtin_fabsf(value);
+    uint32_t code = magnitude <= 0.25f ? 0u : 1u;
+    code += magnitude < 0.75f ? 0u : 1u;
+    code += magnitude <= 1.25f ? 0u : 1u;
+    code += magnitude < 1.75f ? 0u : 1u;
+    code += magnitude <= 2.5f ? 0u : 1u;
+    code += magnitude < 3.5f ? 0u : 1u;
+    code += magnitude <= 5.0f ? 0u : 1u;
+    return code | (value == value ? kiln_bits(value) >> 28 & 8u : 0u);
+}
+
 /* The codes and the scales of whole blocks that lie one behind the other, at most those of a tile. */
 KILN_OUTLINED void kiln_nvfp4_encode(uint8_t *codes, uint8_t *scales, const float *values, float encode,
                                      size_t blocks) {
@@ -29,7 +43,7 @@ KILN_OUTLINED void kiln_nvfp4_encode(uint8_t *codes, uint8_t *scales, const floa
     }
     KILN_INDEPENDENT
     for (size_t i = 0; i < blocks * KILN_NVFP4_BLOCK; i++)
-        each[i] = kiln_e2m1_of(scaled[i]);
+        each[i] = kiln_e2m1_code(scaled[i]);
     KILN_INDEPENDENT
     for (size_t i = 0; i < blocks * KILN_NVFP4_BLOCK_BYTES; i++)
         codes[i] = (uint8_t)(each[2 * i] | each[2 * i + 1] << 4);
