@@ -108,10 +108,10 @@ def run_json(command):
 
 
 def measure_kiln(arguments):
+    weights = ["--weights", arguments.weights] if arguments.weights else []
     done = run_json([arguments.llama, "--bench", "--json", "--device", "cpu", "--threads", str(arguments.threads), "--shape",
-                     arguments.shape, "--precision", arguments.precision] +
-                    (["--weights", arguments.weights] if arguments.weights else []) + ["--prompt", str(arguments.prompt), "--steps",
-                     str(arguments.steps), "--batch", "1"])
+                     arguments.shape, "--precision", arguments.precision, *weights, "--prompt", str(arguments.prompt),
+                     "--steps", str(arguments.steps), "--batch", "1"])
     return {"prompt": done["prefill"]["tokens_per_second"], "step": done["decode"][0]["tokens_per_second"],
             "share_of_reading": done["decode"][0]["share_of_reading"]}
 
@@ -151,7 +151,8 @@ def main():
         for _ in range(arguments.rounds):
             ours.append(measure_kiln(arguments))
             theirs.append(measure_llama_cpp(arguments, model))
-    print(f"{arguments.shape} {arguments.precision} {arguments.weights or ''}, {arguments.threads} threads, prompt of {arguments.prompt}, "
+    weights = f", weights {arguments.weights}" if arguments.weights else ""
+    print(f"{arguments.shape} {arguments.precision}{weights}, {arguments.threads} threads, prompt of {arguments.prompt}, "
           f"{arguments.steps} steps; tokens/s, the best of {arguments.rounds} rounds\n")
     print("| | kiln | llama.cpp | ratio | of a round |\n|---|---|---|---|---|")
     for name in ("prompt", "step"):
@@ -162,8 +163,7 @@ def main():
     if arguments.out:
         with open(arguments.out, "w", encoding="utf-8") as file:
             json.dump({"shape": arguments.shape, "precision": arguments.precision, "weights": arguments.weights,
-                       "kiln": ours, "llama_cpp": theirs}, file,
-                      indent=1)
+                       "kiln": ours, "llama_cpp": theirs}, file, indent=1)
 
 
 if __name__ == "__main__":
