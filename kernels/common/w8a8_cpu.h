@@ -18,19 +18,21 @@
 #ifndef KILN_KERNELS_COMMON_W8A8_CPU_H
 #define KILN_KERNELS_COMMON_W8A8_CPU_H
 
-#include "kernels/common/vec.h"
+#include "kernels/common/matmul_cpu.h"
 #include "kernels/common/w8a8_scales.h"
 
 enum {
     TILE = KILN_W8A8_TILE,
     GROUP = KILN_W8A8_GROUP,
-    STRIP = 4,                                /* tiles */
-    VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2,  /* of a transposed row, multiplied at a time */
-    ROWS = 6,                                 /* with rows of a: their sums fill most of the registers */
-    STEPS = KILN_VEC_REGISTERS >= 32 ? 8 : 2, /* of k without a branch: with few registers more would spill */
+    STRIP = 4, /* tiles */
+    VECS = KILN_MATMUL_VECS,
+    ROWS = KILN_MATMUL_ROWS,
+    STEPS = KILN_MATMUL_STEPS,
     STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
     COLUMNS = KILN_W8A8_BLOCK_COLUMNS /* of d, in rows */
 };
+
+_Static_assert(TILE == (int)KILN_MATMUL_TILE, "is what is multiplied");
 
 /* A sum of products: of groups that have been scaled, or of products as they are. */
 typedef union w8a8_sum {
@@ -158,26 +160,14 @@ KILN_INLINE void transpose(strip_scratch *scratch, const uint8_t *b, uint64_t st
     }
 }
 
-/* Adds the products of one code of ROWS rows with VECS vectors of columns. */
-KILN_INLINE void multiply_step(kiln_vec (*products)[VECS], const float (*a)[GROUP], const float *columns, size_t k) {
-    kiln_vec factors[VECS];
-    KILN_UNROLL
-    for (size_t v = 0; v < VECS; v++)
-        factors[v] = KILN_VEC_LOAD(columns + k * TILE + v * KILN_VEC);
-    KILN_UNROLL
-    for (size_t r = 0; r < ROWS; r++) {
-        kiln_vec element = KILN_VEC_SET(a[r][k]);
-        KILN_UNROLL
-        for (size_t v = 0; v < VECS; v++)
-            products[r][v] = KILN_VEC_FMA(element, factors[v], products[r][v]);
-    }
-}
-
 /* Adds to sums the products of n codes of ROWS rows with VECS vectors of columns. */
 KILN_INLINE void multiply(w8a8_sum *sums, const float (*a)[GROUP], const float *columns, size_t n,
                           const float *a_scales, const float *b_scales, bool grouped) {
     kiln_vec products[ROWS][VECS];
+    kiln_matmul_rows rows;
     size_t k = 0;
+    for (size_t r = 0; r < ROWS; r++)
+        rows.values[r] = a[r];
     KILN_UNROLL
     for (size_t r = 0; r < ROWS;
          r++) { /* one loop over both is too long to be unrolled, which leaves products in memory */
@@ -188,10 +178,10 @@ KILN_INLINE void multiply(w8a8_sum *sums, const float (*a)[GROUP], const float *
     for (; k + STEPS <= n; k += STEPS) {
         KILN_UNROLL
         for (size_t step = 0; step < STEPS; step++)
-            multiply_step(products, a, columns, k + step);
+            kiln_matmul_step(products, &rows, columns, k + step);
     }
     for (; k < n; k++)
-        multiply_step(products, a, columns, k);
+        kiln_matmul_step(products, &rows, columns, k);
     KILN_UNROLL
     for (size_t r = 0; r < ROWS; r++) {
         kiln_vec left = KILN_VEC_SET(a_scales[r]);

@@ -319,6 +319,8 @@ typedef struct kiln_gemm_w4a16_params {
  * multiple of 32, and up to 16, which then read the weights once, if it is one of 128, where rows of a, the weights,
  * pre_scale and norm_weight are 16-byte aligned and the portable tile is not asked for. They round a * pre_scale to the
  * precision, and with more than 8 rows they may round q * scale + zero; those of gfx90a take subnormal numbers as 0.
+ * For few rows of a integers may be multiplied before they are scaled: the result of an infinity in a may then be NaN,
+ * and sums of numbers above 1e37 may overflow, where q * scale + zero would give neither.
  * NVIDIA's chips multiply canonical weights by the portable kernels alone. An image with matrix units for sm80_v1 is
  * faster with weights in that layout; other images refuse them. In sm80_v1, n must be a multiple of 16 and k of 64, and
  * rows of a, the weights and pre_scale must be 16-byte aligned; up to 16 rows then read the weights once. There, a *
