@@ -29,6 +29,7 @@ typedef bool (*sim_region_find)(void *context, uint64_t address, sim_region *out
 #define SIM_COUNTERS(X)                                                      \
     X(instructions)      /* of warps or waves */                             \
     X(lane_instructions) /* of threads that took part */                     \
+    X(unit_turns)        /* of each block's busiest unit; 0: one issues */   \
     X(global_read_bytes)                                                     \
     X(global_written_bytes)                                                  \
     X(global_requests) /* instructions of a warp that touch global memory */ \

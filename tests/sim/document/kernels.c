@@ -243,7 +243,8 @@ static void take_counts(row *out, const account *counted, const place *at, uint6
     out->instructions = (double)c->instructions * (double)at->info.wave_size * each;
     out->conflicts = c->shared_conflicts;
     out->memory = (out->read + out->written) / at->card->bytes * 1e12;
-    out->issue = out->instructions / at->card->lane_instructions * 1e12;
+    const uint64_t issues = c->unit_turns ? c->unit_turns : c->instructions;
+    out->issue = (double)issues * (double)at->info.wave_size * each / at->card->lane_instructions * 1e12;
 }
 
 /* False where the image that was chosen does not have the kernel. */
@@ -353,8 +354,11 @@ static void print_head(void) {
         "diverge the seed decides when the lanes of a warp meet again.\n\n"
         "**Memory** and **issue** are predicted times, in picoseconds for each element: the bytes at the bandwidth "
         "that\n"
-        "copies reach, %.1f %% of the card's, and the instructions at one for each lane of each scheduler and cycle. "
-        "A\n"
+        "copies reach, %.1f %% of the card's, and the instructions at one for each lane of each scheduler and cycle.\n"
+        "On gfx9 those of the busiest unit count: in a turn of a SIMD a compute unit issues an instruction to each of\n"
+        "its units, from different waves: vector, scalar, memory, LDS and branch (ROCm Compute Profiler, \"Pipeline\n"
+        "descriptions\"), and waits to none. There elementary functions, the steps of a division and products of 32\n"
+        "bits take four turns (LLVM, SISchedule.td; CLRX, \"GCN ISA Instruction Timings\"). A\n"
         "call that moves and computes much takes the longer of the two: on an H100 that came within 10 %% of the\n"
         "measured time for 21 of 30 functions ([real-gpu.md](real-gpu.md)). The **bound** is `memory` where the issue\n"
         "takes at most 0.6 of the memory's time, `issue` where it is the other way round, else `neither`. Bytes that\n"

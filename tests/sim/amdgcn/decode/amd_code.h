@@ -94,6 +94,17 @@ typedef enum amd_class {
     AMD_CLASS_LANE /* reads other lanes */
 } amd_class;
 
+/* What of a compute unit executes an instruction. */
+typedef enum amd_unit {
+    AMD_UNIT_VECTOR, /* of a SIMD, matrices too */
+    AMD_UNIT_SCALAR, /* its loads, too */
+    AMD_UNIT_MEMORY,
+    AMD_UNIT_SHARED,
+    AMD_UNIT_BRANCH,
+    AMD_UNIT_NONE, /* waits and the like, which are issued to none */
+    AMD_UNITS
+} amd_unit;
+
 typedef enum amd_encoding {
     AMD_ENCODING_PLAIN, /* no suffix */
     AMD_ENCODING_E32,
@@ -129,6 +140,8 @@ struct amd_op {
     uint8_t class;    /* amd_class */
     uint8_t encoding; /* amd_encoding */
     uint8_t size;     /* in bytes */
+    uint8_t unit;     /* amd_unit */
+    uint8_t turns;    /* how many turns of its SIMD that is busy with a wave */
     uint8_t operand_count;
     uint16_t mode;                     /* the row's own number: which comparison, which atomic, how many bytes */
     amd_operand operand[AMD_OPERANDS]; /* as written: results first. A literal of an fmaak is one of them */
@@ -213,6 +226,11 @@ const amd_program *amd_program_for(const amd_program *program, const amd_kernel 
 
 /* The kernel of a name, without ".kd", or NULL. */
 const amd_kernel *amd_program_find(const amd_program *program, const char *name);
+
+/* ---- Units: amd_unit.c ---- */
+
+/* Sets the unit and the turns of an instruction of that name, without what says how it is encoded. */
+void amd_unit_find(const char *name, amd_op *op);
 
 /* ---- Decoding: amd_decode.c ---- */
 

@@ -62,6 +62,7 @@ static bool mnemonic_decode(const char *mnemonic, size_t length, amd_op *op) {
     op->run = found->run;
     op->class = found->class;
     op->mode = (uint16_t)found->mode;
+    amd_unit_find(found->mnemonic, op);
     return true;
 }
 

@@ -168,6 +168,7 @@ static inline __attribute__((always_inline)) void run(amd_wave *wave, uint32_t q
         if (wave->results_in_flight) amd_check_flights(wave, op);
         if (program->hazards) amd_hazard_check(wave, op);
         if (scratch && wave->has_undefined && !amd_undefined_step(wave, op)) break;
+        group->turns[op->unit] += op->turns;
         if (op->class != AMD_CLASS_SCALAR) {
             uint64_t exec = amd_exec(wave);
             vector_lanes += exec == wave->all ? wave->lanes : (uint64_t)__builtin_popcountll(exec);
@@ -229,6 +230,14 @@ static void end_check(amd_group *group) {
               waiting, group->wave_count);
 }
 
+/* gfx9 issues one instruction to each unit in a turn of a SIMD, from different waves. */
+static void turns_count(amd_group *group) {
+    uint64_t most = 0;
+    for (int unit = 0; unit < AMD_UNIT_NONE; unit++)
+        most = group->turns[unit] > most ? group->turns[unit] : most;
+    group->counters.unit_turns += group->launch->program->target->major == 9 ? most : 0;
+}
+
 bool amd_group_run(amd_group *group) {
     while (group->report->kind == SIM_FAULT_NONE) {
         uint32_t ready = 0;
@@ -245,6 +254,7 @@ bool amd_group_run(amd_group *group) {
             i++;
         amd_wave_run(&group->waves[i], 1 + (uint32_t)(draw >> 32) % 256);
     }
+    turns_count(group);
     return group->report->kind == SIM_FAULT_NONE;
 }
 
@@ -283,6 +293,7 @@ void amd_group_begin(amd_group *group, const uint32_t id[3]) {
     group->epoch = 1;
     group->doubted = false;
     group->instructions = 0;
+    memset(group->turns, 0, sizeof group->turns);
     memset(group->shared, 0xb5, group->shared_bytes);
     memset(group->shadow, 0, (group->shared_bytes / 4 + 1) * sizeof *group->shadow);
     for (uint32_t i = 0; i < group->wave_count; i++)

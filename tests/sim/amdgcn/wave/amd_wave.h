@@ -99,8 +99,9 @@ typedef struct amd_group {
     bool doubted;       /* a dword of LDS is */
     uint64_t random;
     uint64_t instructions;
-    uint64_t clock;    /* how often a wave asked for the time */
-    sim_region region; /* the last one found */
+    uint64_t turns[AMD_UNITS]; /* of each unit */
+    uint64_t clock;            /* how often a wave asked for the time */
+    sim_region region;         /* the last one found */
     sim_counters counters;
     sim_report *report; /* its kind is SIM_FAULT_NONE until something is wrong */
 } amd_group;

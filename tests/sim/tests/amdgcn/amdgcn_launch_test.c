@@ -21,9 +21,9 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
     return address - out_region->base < sizeof memory;
 }
 
-/* Launches one group. */
-static sim_report launch_kernel(const amd_program *program, const amd_kernel *kernel, uint32_t items,
-                                const void *arguments, uint32_t private_bytes) {
+/* Launches one group, and counts. */
+static sim_report launch_counted(const amd_program *program, const amd_kernel *kernel, uint32_t items,
+                                 const void *arguments, uint32_t private_bytes, sim_counters *counters) {
     const amd_launch launched = {.program = program,
                                  .kernel = kernel,
                                  .grid = {items, 1, 1},
@@ -35,10 +35,16 @@ static sim_report launch_kernel(const amd_program *program, const amd_kernel *ke
                                  .seed = 1,
                                  .budget = 1 << 20,
                                  .threads = 1};
-    sim_counters counters = {0};
     sim_report report;
-    amd_launch_run(&launched, &counters, &report);
+    *counters = (sim_counters){0};
+    amd_launch_run(&launched, counters, &report);
     return report;
+}
+
+static sim_report launch_kernel(const amd_program *program, const amd_kernel *kernel, uint32_t items,
+                                const void *arguments, uint32_t private_bytes) {
+    sim_counters counters;
+    return launch_counted(program, kernel, items, arguments, private_bytes, &counters);
 }
 
 static sim_report launch(const amd_program *program, const char *name, const void *arguments, uint32_t private_bytes) {
@@ -247,8 +253,31 @@ static void test_registers_beyond_the_descriptors(void **state) {
     }
 }
 
+/* The turns of a SIMD that two waves take on gfx9: 7 of the vector unit in each, where v_exp_f32 takes 4, or 9 of the
+ * scalar one; waits none. */
+static void test_turns_of_the_busiest_unit(void **state) {
+    (void)state;
+    static const char *const vector = "v_mov_b32 v1, 0\nv_exp_f32 v1, v1\ns_mov_b32 s1, 0\ns_waitcnt 0\ns_nop 0\n"
+                                      "v_add_f32 v1, v1, v1\ns_mov_b32 s2, 0\nv_pk_mul_f16 v1, v1, v1\n";
+    static const char *const scalar = "s_mov_b32 s1, 0\ns_add_u32 s1, s1, s1\ns_mov_b32 s2, s1\ns_mov_b32 s3, s1\n"
+                                      "s_mov_b32 s4, s1\ns_mov_b32 s5, s1\ns_mov_b32 s6, s1\ns_mov_b32 s7, s1\n"
+                                      "v_mov_b32 v1, s1\nv_rcp_f32 v1, v1\ns_mov_b32 s8, s1\n";
+    const struct {
+        const char *processor, *text;
+        uint64_t turns;
+    } cases[] = {{"gfx906", vector, 14}, {"gfx90a", scalar, 18}, {"gfx1100", vector, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        amd_program *program = amdgcn_load(cases[i].processor, true, cases[i].text);
+        sim_counters counters;
+        expect(launch_counted(program, program->kernels, 2 * AMD_LANES, NULL, 0, &counters), SIM_FAULT_NONE, "");
+        assert_int_equal(counters.unit_turns, cases[i].turns);
+        amd_program_free(program);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_turns_of_the_busiest_unit),
         cmocka_unit_test(test_kernels_of_both_wave_sizes),
         cmocka_unit_test(test_preloaded_arguments),
         cmocka_unit_test(test_more_scratch_than_there_can_be),
