@@ -1,17 +1,24 @@
-/* rmsnorm_fp8 for sm_100 and later, in bf16: rmsnorm_fp8_gpu.c, and rmsnorm_codes_sm90a.h where that applies, of whose
- * instructions they have all. Five blocks are resident: left to itself the assembler spills for sm_120. Not measured
- * there. */
+/* rmsnorm_fp8 for sm_100 and later: rmsnorm_codes_sm100.h for rows of up to 8192 columns with a scale each,
+ * rmsnorm_codes_sm90a.h, of whose instructions they have all, from shared memory, for groups and longer rows of 16
+ * bits, rmsnorm_fp8_gpu.c for the others. Three blocks are resident: with more of them ptxas spills. Not measured. */
+#include "kernels/common/rmsnorm_codes_sm100.h"
 #include "kernels/common/rmsnorm_codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD
-#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 3) void
 
 KILN_ENTRY(rmsnorm_fp8, kiln_rmsnorm_codes_args) {
     KILN_SHARED kiln_codes_exchange exchange;
     KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
-    if (!kiln_rmsnorm_held(&args, kept, &exchange, KILN_CODES_E4M3))
-        kiln_rmsnorm_codes(&args, kept, exchange.sums, KILN_CODES_E4M3);
+    if (kiln_rmsnorm_eights(&args, &exchange, KILN_CODES_E4M3)) return;
+#if !defined(KILN_PART_f32)
+    if (kiln_codes_regular(&args.out) && args.out.rounds <= args.out.kept) {
+        kiln_rmsnorm_row(&args, kept, &exchange, KILN_CODES_E4M3, true);
+        return;
+    }
+#endif
+    kiln_rmsnorm_codes(&args, kept, exchange.sums, KILN_CODES_E4M3);
 }
 
-KILN_TUNED_PARTS(bf16)
+KILN_TUNED_PARTS(f32 f16 bf16)

@@ -105,14 +105,14 @@ small() {
 
 # Those that read their operands once; the others compute, or choose over many readings.
 mapfile -t operators < <(scripts/targets.sh operators)
-mapfile -t memory_bound < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|tree_verify_sampled|vector_search|(rmsnorm|silu_mul)_(fp8|nvfp4)|silu_mul_int8|(log_)?softmax|softmax_update|rope_kv_store|quantize_(fp8|int8|nvfp4)')
+mapfile -t memory_bound < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|mha)(_.*)?|sample|top_k|tree_verify_sampled|vector_search|(rmsnorm|silu_mul)_(fp8|int8|nvfp4)|(log_)?softmax|softmax_update|rope_kv_store|quantize_(fp8|int8|nvfp4)')
 
 check "every PTX text can be read by the first driver of its target" at_their_floor
 check "nothing is compiled at run time from the first driver on that knows the chip" nothing_is_compiled
 check "the container of every cubin is that of its first driver's assembler" one_container
 check "256 KiB of images at most for an operator that memory bounds" small $((256 * 1024)) "${memory_bound[@]}"
 check "384 KiB of images at most for those that hold a row in registers on several targets, and quantise it" \
-    small $((384 * 1024)) rmsnorm_fp8 rmsnorm_nvfp4 silu_mul_nvfp4
+    small $((384 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4 silu_mul_nvfp4
 check "400 KiB of images at most for E4M3 that AMD's devices, too, make of such rows, most of them without an instruction for it" \
     small $((400 * 1024)) silu_mul_fp8
 check "384 KiB of images at most for those that hold long rows: in a cluster on sm_90a, or 32 KiB of them in a block" \

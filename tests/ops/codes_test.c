@@ -355,6 +355,19 @@ static void test_long_rows(kiln_stream *stream) {
     }
 }
 
+/* Rows that a block has in registers, of whole eights of all its threads and of some, with special numbers and without.
+ */
+static void test_rows_in_registers(kiln_stream *stream) {
+    static const int64_t cols[] = {4096, 4160, 8192};
+    for (int i = 0; i < 24; i++) {
+        const precision p = (precision)(precision_first() + (precision)i % (precision_end() - precision_first()));
+        quantising q = quantising_of((format)(i / 2 % 2), 1, cols[i / 4 % 3], 0);
+        shape s = {.producer = (producer)(i % 2), .q = q, .second = i % 3 > 0, .wanted = true, .weighted = i % 5 > 0};
+        s.q.smax = 0;
+        run(stream, p, s, i < 12 ? any_number : special_number);
+    }
+}
+
 /* More long rows than clusters of blocks do. */
 static void test_many_long_rows(kiln_stream *stream) {
     for (int i = 0; i < 2; i++) {
@@ -496,9 +509,15 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes),    on_each_device(test_zeros),          on_each_device(test_many_rows),
-        on_each_device(test_long_rows), on_each_device(test_many_long_rows), cmocka_unit_test(test_reciprocal),
-        cmocka_unit_test(test_gated),   on_one_device(test_refusals),
+        on_each_device(test_shapes),
+        on_each_device(test_zeros),
+        on_each_device(test_many_rows),
+        on_each_device(test_long_rows),
+        on_each_device(test_rows_in_registers),
+        on_each_device(test_many_long_rows),
+        cmocka_unit_test(test_reciprocal),
+        cmocka_unit_test(test_gated),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
