@@ -37,6 +37,48 @@ KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
     _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), scale));
     _mm256_storeu_ps(to + 8, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1)), scale));
 }
+#elif defined(__aarch64__)
+enum { KILN_E4M3_AT_A_TIME = 8 };
+
+KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
+    const int16x8_t bits = vshlq_n_s16(vmovl_s8(vreinterpret_s8_u8(vld1_u8(codes))), 7);
+    const uint16x8_t numbers = vandq_u16(vreinterpretq_u16_s16(bits), vdupq_n_u16(0xbf80));
+    const uint16x8_t signs = vandq_u16(numbers, vdupq_n_u16(0x8000)), nan = vorrq_u16(signs, vdupq_n_u16(0x7e00));
+    const uint16x8_t nans = vceqq_u16(vandq_u16(numbers, vdupq_n_u16(0x3f80)), vdupq_n_u16(0x3f80));
+    const float16x8_t halves = vreinterpretq_f16_u16(vbslq_u16(nans, nan, numbers));
+    vst1q_f32(to, vmulq_n_f32(vcvt_f32_f16(vget_low_f16(halves)), 256.0f));
+    vst1q_f32(to + 4, vmulq_n_f32(vcvt_high_f32_f16(halves), 256.0f));
+}
+#elif defined(__SSSE3__)
+enum { KILN_E4M3_AT_A_TIME = 16 };
+
+/* In bf16, whose upper byte follows from the upper half of a code and whose lower byte has the lower half's bits; both
+ * are found in tables for subnormal numbers. */
+KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
+    const __m128i uppers = _mm_setr_epi8(0x3c, 0x3d, 0x3e, 0x3f, 0x40, 0x41, 0x42, 0x43, (char)0xbc, (char)0xbd,
+                                         (char)0xbe, (char)0xbf, (char)0xc0, (char)0xc1, (char)0xc2, (char)0xc3);
+    const __m128i least_uppers = _mm_setr_epi8(0, 0x3b, 0x3b, 0x3b, 0x3c, 0x3c, 0x3c, 0x3c, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m128i least_lowers =
+        _mm_setr_epi8(0, 0, (char)0x80, (char)0xc0, 0, 0x20, 0x40, 0x60, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m128i loaded = _mm_loadu_si128((const __m128i *)(const void *)codes), zero = _mm_setzero_si128();
+    const __m128i magnitudes = _mm_and_si128(loaded, _mm_set1_epi8(0x7f)), signs = _mm_xor_si128(loaded, magnitudes);
+    const __m128i least = _mm_cmpgt_epi8(_mm_set1_epi8(8), magnitudes);
+    const __m128i nans = _mm_cmpeq_epi8(magnitudes, _mm_set1_epi8(0x7f));
+    const __m128i places = _mm_and_si128(_mm_srli_epi16(loaded, 4), _mm_set1_epi8(15));
+    const __m128i shifted = _mm_and_si128(_mm_slli_epi16(loaded, 4), _mm_set1_epi8((char)0xf0));
+    const __m128i least_upper = _mm_or_si128(_mm_shuffle_epi8(least_uppers, magnitudes), signs);
+    __m128i upper = _mm_shuffle_epi8(uppers, places);
+    upper = _mm_or_si128(_mm_andnot_si128(least, upper), _mm_and_si128(least, least_upper));
+    upper = _mm_or_si128(upper, _mm_and_si128(nans, _mm_set1_epi8(0x7f)));
+    __m128i lower = _mm_and_si128(least, _mm_shuffle_epi8(least_lowers, magnitudes));
+    lower = _mm_or_si128(_mm_andnot_si128(least, shifted), lower);
+    lower = _mm_andnot_si128(_mm_and_si128(nans, _mm_set1_epi8(0x3f)), lower);
+    const __m128i low = _mm_unpacklo_epi8(lower, upper), high = _mm_unpackhi_epi8(lower, upper);
+    _mm_storeu_ps(to, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, low)));
+    _mm_storeu_ps(to + 4, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, low)));
+    _mm_storeu_ps(to + 8, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, high)));
+    _mm_storeu_ps(to + 12, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, high)));
+}
 #else
 enum { KILN_E4M3_AT_A_TIME = 1 };
 

@@ -63,6 +63,7 @@ KILN_INLINE void kiln_matmul_step(kiln_vec (*products)[KILN_MATMUL_VECS], const 
 /* Adds to sums the products of n elements of the rows with KILN_MATMUL_VECS vectors of columns. */
 KILN_INLINE void kiln_matmul_span(float *sums, const kiln_matmul_rows *rows, const float *columns, size_t n) {
     kiln_vec products[KILN_MATMUL_ROWS][KILN_MATMUL_VECS];
+    const size_t lines = n - n % KILN_MATMUL_LINE;
     size_t k = 0;
     KILN_UNROLL
     for (size_t r = 0; r < KILN_MATMUL_ROWS;
@@ -71,7 +72,7 @@ KILN_INLINE void kiln_matmul_span(float *sums, const kiln_matmul_rows *rows, con
         for (size_t v = 0; v < KILN_MATMUL_VECS; v++)
             products[r][v] = KILN_VEC_ZERO();
     }
-    for (; k + KILN_MATMUL_LINE <= n; k += KILN_MATMUL_LINE) {
+    for (; k < lines; k += KILN_MATMUL_LINE) {
         for (size_t r = 0; r < KILN_MATMUL_ROWS; r++)
             __builtin_prefetch(rows->next + r * rows->next_stride + k * rows->size, 0, 2);
         for (size_t i = 0; i < KILN_MATMUL_LINE; i += KILN_MATMUL_STEPS) {

@@ -6,6 +6,8 @@
 #include "kernels/common/cpu.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__SSSE3__)
+#include <tmmintrin.h>
 #endif
 
 #if defined(__AVX512F__)

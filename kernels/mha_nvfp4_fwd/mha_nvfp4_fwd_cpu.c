@@ -2,7 +2,7 @@
  *
  * attention_codes_loop_cpu.h has the loop and its floor; a tile of v is transposed back a vector of channels at a time.
  * Test: build/tests/ops/mha_nvfp4_fwd_test. Bench: build/kiln bench mha_nvfp4_fwd --device cpu */
-#include "kernels/common/cpu.h"
+#include "kernels/common/float4_cpu.h"
 
 #include "kernels/mha_nvfp4_fwd/mha_nvfp4_fwd_args.h"
 
@@ -13,7 +13,6 @@
 #include "kernels/common/attention_codes_loop_cpu.h"
 
 #include "kernels/common/attention_nvfp4.h"
-#include "kernels/common/float4_cpu.h"
 
 enum { BLOCK_KEYS = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
 
