@@ -1,8 +1,8 @@
-/* silu_mul_fp8 and silu_mul_int8 for SiLU, where rows are those of codes_four_gpu.h. */
+/* silu_mul_fp8, silu_mul_int8 and silu_mul_nvfp4 for SiLU, where rows are those of codes_four_gpu.h. */
 #ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_FOUR_GPU_H
 #define KILN_KERNELS_COMMON_SILU_MUL_CODES_FOUR_GPU_H
 
-#include "kernels/common/codes_four_gpu.h"
+#include "kernels/common/nvfp4_four_gpu.h"
 #include "kernels/common/silu_mul_codes_gpu.h"
 
 /* The results of any gates. In a loop, for the size of the image: they are shifted in through the last place. */
@@ -26,7 +26,7 @@ KILN_INLINE void kiln_silu_mul_four(const kiln_silu_mul_codes_args *args, float 
     const kiln_element *gate = (const kiln_element *)args->gate + row * (uint64_t)args->gate_stride;
     const kiln_element *up = (const kiln_element *)args->up + row * (uint64_t)args->up_stride;
     kiln_eight_bits gates[KILN_FOUR], ups[KILN_FOUR];
-    float values[KILN_FOUR][KILN_EIGHT], beyond = 0.0f, greatest = 0.0f;
+    float values[KILN_FOUR][KILN_EIGHT], beyond = 0.0f, greatest[KILN_FOUR];
     uint32_t cols[KILN_FOUR];
     kiln_four_columns(out, p, cols);
     KILN_UNROLL
@@ -47,13 +47,21 @@ KILN_INLINE void kiln_silu_mul_four(const kiln_silu_mul_codes_args *args, float 
         KILN_UNROLL
         for (int e = 0; e < KILN_EIGHT; e++)
             values[i][e] = kiln_gated_within(values[i][e], values[i][e]) * factors[e];
+        if (format == KILN_CODES_NVFP4) /* registers are too few for the work on all eights at once */
+            __builtin_amdgcn_sched_barrier(0);
     }
     if (beyond > args->bound) kiln_silu_mul_any(args, values, gate, up, p);
+    float of_row = 0.0f;
     KILN_UNROLL
-    for (int i = 0; i < KILN_FOUR; i++)
-        greatest = kiln_four_greatest(values[i], greatest);
-    greatest = kiln_four_row_greatest(greatest, out->shape.lanes_log2, exchange);
-    kiln_four_put(out, p, values, kiln_codes_state(out, p, greatest, format), format);
+    for (int i = 0; i < KILN_FOUR; i++) {
+        greatest[i] = kiln_four_greatest(values[i], format == KILN_CODES_NVFP4 ? 0.0f : of_row);
+        of_row = __builtin_fmaxf(greatest[i], of_row);
+    }
+    of_row = kiln_four_row_greatest(of_row, out->shape.lanes_log2, exchange);
+    if (format == KILN_CODES_NVFP4)
+        kiln_nvfp4_four_put(out, p, values, greatest, of_row);
+    else
+        kiln_four_put(out, p, values, kiln_codes_state(out, p, of_row, format), format);
 }
 
 #endif

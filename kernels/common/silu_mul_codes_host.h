@@ -50,15 +50,15 @@ static inline kiln_status kiln__silu_mul_codes_tensors(const char *name, const k
 }
 
 /* The threads, as a logarithm, that share a row of which each has three or four eights (codes_four_gpu.h); 0: there are
- * none, or the device's kernels make no use of it. Those that do are AMD's for codes of 8 bits, but for f32 only where
- * a wave has 64 threads. */
+ * none, or the device's kernels make no use of it. Those that do are AMD's, but for f32 only where a wave has 64
+ * threads. */
 static inline unsigned kiln__silu_mul_codes_four(const kiln_device_info *device, const kiln__silu_mul_codes_call *call,
                                                  unsigned size_log2, const kiln_codes_args *out) {
     enum { FOUR = 4, LEAST_LOG2 = KILN_EIGHTS_GROUP_LOG2, LEAST = 2 << LEAST_LOG2, MOST = FOUR << KILN_BLOCK_LOG2 };
-    if (device->backend != KILN_BACKEND_ROCM || call->out.greatest == 0 ||
-        (device->wave_size != 64 && size_log2 == 2) || call->activation != KILN_GLU_SILU || out->static_scale != 0 ||
-        out->grouped || !out->shape.wide || out->shape.cols % KILN_EIGHT || out->smax != call->out.greatest ||
-        out->eights <= LEAST || out->eights > MOST)
+    const int64_t whole = call->out.greatest == 0 ? 2 * KILN_EIGHT : KILN_EIGHT;
+    if (device->backend != KILN_BACKEND_ROCM || (device->wave_size != 64 && size_log2 == 2) ||
+        call->activation != KILN_GLU_SILU || out->static_scale != 0 || out->grouped || !out->shape.wide ||
+        out->shape.cols % whole || out->smax != call->out.greatest || out->eights <= LEAST || out->eights > MOST)
         return 0;
     unsigned lanes_log2 = LEAST_LOG2;
     while (out->eights > (uint32_t)FOUR << lanes_log2)

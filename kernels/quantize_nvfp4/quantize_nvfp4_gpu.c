@@ -17,6 +17,7 @@
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 */
 #include "kernels/common/device.h"
 #include "kernels/common/e2m1_eight.h"
+#include "kernels/common/nvfp4_pairs_gpu.h"
 #include "kernels/common/pairs.h"
 #include "kernels/common/quantize_scale.h"
 #include "kernels/common/span.h"
@@ -25,7 +26,7 @@
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
 
-enum { VECTORS = KILN_NVFP4_BLOCK / KILN_VECTOR };
+enum { VECTORS = KILN_NVFP4_BLOCK / KILN_VECTOR, BYTES = VECTORS * KILN_VECTOR_BYTES };
 
 typedef struct codes {
     uint32_t words[2];
@@ -58,13 +59,25 @@ KILN_INLINE float greatest_of(const kiln_vector *, const float *values) {
 #endif
 
 /* Quantises the vectors of a block. Returns its scale. */
+#if KILN_NVFP4_PAIRS
+KILN_INLINE uint32_t quantize_vectors(codes *target, const kiln_vector *vectors, float encode) {
+    uint32_t pairs[KILN_PAIRS];
+    codes words;
+    KILN_UNROLL
+    for (int i = 0; i < KILN_PAIRS; i++)
+        pairs[i] = vectors[i / 4].words[i % 4];
+    const uint32_t scale = kiln_nvfp4_pairs(words.words, pairs, encode);
+    *target = words;
+    return scale;
+}
+#else
 KILN_INLINE uint32_t quantize_vectors(codes *target, const kiln_vector *vectors, float encode) {
     float values[KILN_NVFP4_BLOCK];
     KILN_UNROLL
     for (int i = 0; i < VECTORS; i++)
         kiln_vector_values(&values[i * KILN_VECTOR], vectors[i]);
     uint32_t scale = kiln_nvfp4_block_scale(greatest_of(vectors, values), encode);
-    float factor = kiln_nvfp4_factor_of(scale, encode);
+    float factor = kiln_nvfp4_any_factor(scale, encode);
     const kiln_two factors = kiln_two_of(factor, factor);
     KILN_UNROLL
     for (int i = 0; i < KILN_NVFP4_BLOCK; i += 2) {
@@ -76,14 +89,15 @@ KILN_INLINE uint32_t quantize_vectors(codes *target, const kiln_vector *vectors,
     *target = words;
     return scale;
 }
+#endif
 
 /* Quantises a whole, aligned block. Returns its scale. */
-KILN_INLINE uint32_t quantize_whole(codes *target, const kiln_element *x, float encode) {
+KILN_INLINE uint32_t quantize_whole(uint8_t *target, const char *x, float encode) {
     kiln_vector vectors[VECTORS];
     KILN_UNROLL
     for (int i = 0; i < VECTORS; i++)
-        vectors[i] = kiln_vector_load(x + i * KILN_VECTOR);
-    return quantize_vectors(target, vectors, encode);
+        vectors[i] = ((const kiln_vector *)x)[i];
+    return quantize_vectors((codes *)target, vectors, encode);
 }
 
 /* Quantises any block. Its first count elements, or all if these are fewer, are in the row; the others are zeros. */
@@ -121,14 +135,14 @@ KILN_ENTRY(quantize_nvfp4, kiln_quantize_nvfp4_args) {
     const uint32_t most = s.count * KILN_NVFP4_BLOCK, count = left < most ? (uint32_t)left : most; /* elements */
     const uint32_t whole = inside && args.shape.wide ? count / KILN_NVFP4_BLOCK : 0;
     float global_scale = 1.0f;
-    if (inside) global_scale = kiln_nvfp4_global(args.values[args.each ? s.row : 0], args.given);
-    const float encode = 1.0f / global_scale;
+    if (inside) global_scale = kiln_nvfp4_any_global(args.values[args.each ? s.row : 0], args.given);
+    const float encode = kiln_nvfp4_any_encode(global_scale);
     KILN_LOOP
     for (uint32_t i = s.first; i < s.count; i += s.lanes) {
         const uint32_t col = i * KILN_NVFP4_BLOCK;
         uint32_t scale = 0;
         if (i < whole)
-            scale = quantize_whole((codes *)(target + col / 2), x + col, encode);
+            scale = quantize_whole(target + i * KILN_NVFP4_BLOCK_BYTES, (const char *)x + i * BYTES, encode);
         else if (inside)
             scale = quantize_any(target + col / 2, x + col, col < count ? count - col : 0, encode);
         scales[place_of(&args, i)] = (uint8_t)scale;
@@ -156,8 +170,8 @@ KILN_ENTRY(quantize_nvfp4_transposed, kiln_quantize_nvfp4_transposed_args) {
     if (own < end) {
         const uint64_t row = first + own;
         float global_scale = 1.0f;
-        if (own < rows) global_scale = kiln_nvfp4_global(plain->values[plain->each ? row : 0], plain->given);
-        shared.encode[own] = 1.0f / global_scale;
+        if (own < rows) global_scale = kiln_nvfp4_any_global(plain->values[plain->each ? row : 0], plain->given);
+        shared.encode[own] = kiln_nvfp4_any_encode(global_scale);
         const bool stores = own < rows && kiln_tile() == 0 && (plain->each || row == 0);
         if (plain->global_scale && stores) plain->global_scale[row] = global_scale;
     }

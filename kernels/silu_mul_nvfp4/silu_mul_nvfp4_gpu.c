@@ -7,6 +7,9 @@
  * which a block takes at most a quarter; what is beyond (8192 columns on sm_80, 14336 on sm_90, 4096 on sm_75 and AMD's
  * devices) is computed again from inputs that are in a cache.
  *
+ * On AMD, for f32 only where a wave has 64 threads, SiLU's results of aligned rows of up to 8192 columns stay in the
+ * registers of as many threads as have three or four eights of them each (nvfp4_four_gpu.h). Not measured.
+ *
  * The activation is that of gated_exactly.h, with the CPU's bits: 20 instructions an element for SiLU in machine code
  * of sm_90. The hardware's functions would take half of them, but differ in the last bits from target to target.
  *
@@ -19,10 +22,20 @@
  * own for results that were kept, which exceeded 256 KiB of images.
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench silu_mul_nvfp4 */
+#if defined(__HIP__) && (defined(__GFX9__) || !defined(KILN_PART_f32))
+#include "kernels/common/silu_mul_codes_four_gpu.h"
+#else
 #include "kernels/common/silu_mul_codes_gpu.h"
+#endif
 
 KILN_ENTRY(silu_mul_nvfp4, kiln_silu_mul_codes_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
+#if defined(KILN_KERNELS_COMMON_CODES_FOUR_GPU_H)
+    if (args.four) {
+        kiln_silu_mul_four(&args, exchange, KILN_CODES_NVFP4);
+        return;
+    }
+#endif
     kiln_silu_mul_codes(&args, kept, exchange, KILN_CODES_NVFP4);
 }

@@ -112,7 +112,8 @@ check "nothing is compiled at run time from the first driver on that knows the c
 check "the container of every cubin is that of its first driver's assembler" one_container
 check "256 KiB of images at most for an operator that memory bounds" small $((256 * 1024)) "${memory_bound[@]}"
 check "384 KiB of images at most for those that hold a row in registers on several targets, and quantise it" \
-    small $((384 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4 silu_mul_nvfp4
+    small $((384 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4
+check "512 KiB of images at most for NVFP4 that AMD's devices, too, make of such rows" small $((512 * 1024)) silu_mul_nvfp4
 check "400 KiB of images at most for E4M3 that AMD's devices, too, make of such rows, most of them without an instruction for it" \
     small $((400 * 1024)) silu_mul_fp8
 check "384 KiB of images at most for those that hold long rows: in a cluster on sm_90a, or 32 KiB of them in a block" \
