@@ -25,7 +25,7 @@ KILN_INLINE kiln_int4_vec kiln_bytes_at(const int8_t *table, kiln_int4_vec place
     return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(bytes), places);
 #elif defined(__aarch64__)
     return vreinterpretq_s32_s8(vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_s32(places)));
-#elif defined(__SSSE3__)
+#elif defined(__SSE4_1__)
     return _mm_shuffle_epi8(_mm_loadu_si128((const __m128i *)(const void *)table), places);
 #else
     uint8_t at[sizeof places];

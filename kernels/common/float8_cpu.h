@@ -1,60 +1,58 @@
 /* E4M3 codes as f32, for CPU kernels: those of float8.h, in vectors.
  *
  * Where the machine converts f16, a code's bits are put into one: sign, exponent and the first bits of the mantissa lie
- * in the same order, and the number is that of the code, subnormal ones too, times 2^-8. */
+ * in the same order, and the number is that of the code, subnormal ones too, times 2^-8. NaN's bits become those of a
+ * NaN by one more bit of the exponent. */
 #ifndef KILN_KERNELS_COMMON_FLOAT8_CPU_H
 #define KILN_KERNELS_COMMON_FLOAT8_CPU_H
 
 #include "kernels/common/float8.h"
 #include "kernels/common/vec.h"
 
+/* Vectors of numbers of codes that lie one behind the other, which kiln_e4m3_vecs gives in a unit. */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
-enum { KILN_E4M3_AT_A_TIME = 32 };
+#define KILN_E4M3_UNIT 0x1p-8f
+enum { KILN_E4M3_VECS = 2 };
 
-/* The numbers of so many codes. */
-KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
-    const __m256i loaded = _mm256_loadu_si256((const __m256i *)(const void *)codes), nan = _mm256_set1_epi8(0x7f);
-    const __mmask32 nans = _mm256_cmpeq_epi8_mask(_mm256_and_si256(loaded, nan), nan);
-    const __m512i bits = _mm512_slli_epi16(_mm512_cvtepi8_epi16(loaded), 7); /* but for copies of the sign */
-    const __m512i numbers = _mm512_and_si512(bits, _mm512_set1_epi16((short)0xbf80));
-    const __m512i signs = _mm512_and_si512(bits, _mm512_set1_epi16((short)0x8000));
-    const __m512i halves = _mm512_mask_blend_epi16(nans, numbers, _mm512_or_si512(signs, _mm512_set1_epi16(0x7e00)));
-    const __m512 scale = _mm512_set1_ps(256.0f);
-    _mm512_storeu_ps(to, _mm512_mul_ps(_mm512_cvtph_ps(_mm512_castsi512_si256(halves)), scale));
-    _mm512_storeu_ps(to + 16, _mm512_mul_ps(_mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1)), scale));
+KILN_INLINE void kiln_e4m3_vecs(kiln_vec *to, const uint8_t *codes) {
+    const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)codes));
+    const __m512i bits = _mm512_and_si512(_mm512_slli_epi16(wide, 7), _mm512_set1_epi16((short)0xbf80));
+    const __m512i next = _mm512_add_epi16(bits, _mm512_set1_epi16(0x80)); /* NaN's alone has bit 14 */
+    const __m512i halves = _mm512_ternarylogic_epi32(bits, next, _mm512_set1_epi16(0x4000), 0xf8); /* a | (b & c) */
+    to[0] = _mm512_cvtph_ps(_mm512_castsi512_si256(halves));
+    to[1] = _mm512_cvtph_ps(_mm512_extracti64x4_epi64(halves, 1));
 }
-#elif defined(__AVX2__) && defined(__F16C__)
-enum { KILN_E4M3_AT_A_TIME = 16 };
+#elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
+#define KILN_E4M3_UNIT 0x1p-8f
+enum { KILN_E4M3_VECS = 2 };
 
-KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
-    const __m128i loaded = _mm_loadu_si128((const __m128i *)(const void *)codes), nan = _mm_set1_epi8(0x7f);
-    const __m256i nans = _mm256_cvtepi8_epi16(_mm_cmpeq_epi8(_mm_and_si128(loaded, nan), nan));
-    const __m256i bits = _mm256_slli_epi16(_mm256_cvtepi8_epi16(loaded), 7);
-    const __m256i numbers = _mm256_and_si256(bits, _mm256_set1_epi16((short)0xbf80));
-    const __m256i signs = _mm256_and_si256(bits, _mm256_set1_epi16((short)0x8000));
-    const __m256i halves = _mm256_blendv_epi8(numbers, _mm256_or_si256(signs, _mm256_set1_epi16(0x7e00)), nans);
-    const __m256 scale = _mm256_set1_ps(256.0f);
-    _mm256_storeu_ps(to, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_castsi256_si128(halves)), scale));
-    _mm256_storeu_ps(to + 8, _mm256_mul_ps(_mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1)), scale));
+KILN_INLINE void kiln_e4m3_vecs(kiln_vec *to, const uint8_t *codes) {
+    const __m256i wide = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(const void *)codes));
+    const __m256i bits = _mm256_and_si256(_mm256_slli_epi16(wide, 7), _mm256_set1_epi16((short)0xbf80));
+    const __m256i next = _mm256_add_epi16(bits, _mm256_set1_epi16(0x80)); /* NaN's alone has bit 14 */
+    const __m256i halves = _mm256_or_si256(bits, _mm256_and_si256(next, _mm256_set1_epi16(0x4000)));
+    to[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(halves));
+    to[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(halves, 1));
 }
 #elif defined(__aarch64__)
-enum { KILN_E4M3_AT_A_TIME = 8 };
+#define KILN_E4M3_UNIT 0x1p-8f
+enum { KILN_E4M3_VECS = 2 };
 
-KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
-    const int16x8_t bits = vshlq_n_s16(vmovl_s8(vreinterpret_s8_u8(vld1_u8(codes))), 7);
-    const uint16x8_t numbers = vandq_u16(vreinterpretq_u16_s16(bits), vdupq_n_u16(0xbf80));
-    const uint16x8_t signs = vandq_u16(numbers, vdupq_n_u16(0x8000)), nan = vorrq_u16(signs, vdupq_n_u16(0x7e00));
-    const uint16x8_t nans = vceqq_u16(vandq_u16(numbers, vdupq_n_u16(0x3f80)), vdupq_n_u16(0x3f80));
-    const float16x8_t halves = vreinterpretq_f16_u16(vbslq_u16(nans, nan, numbers));
-    vst1q_f32(to, vmulq_n_f32(vcvt_f32_f16(vget_low_f16(halves)), 256.0f));
-    vst1q_f32(to + 4, vmulq_n_f32(vcvt_high_f32_f16(halves), 256.0f));
+KILN_INLINE void kiln_e4m3_vecs(kiln_vec *to, const uint8_t *codes) {
+    const int16x8_t wide = vshlq_n_s16(vmovl_s8(vreinterpret_s8_u8(vld1_u8(codes))), 7);
+    const uint16x8_t bits = vandq_u16(vreinterpretq_u16_s16(wide), vdupq_n_u16(0xbf80));
+    const uint16x8_t next = vaddq_u16(bits, vdupq_n_u16(0x80)); /* NaN's alone has bit 14 */
+    const float16x8_t halves = vreinterpretq_f16_u16(vorrq_u16(bits, vandq_u16(next, vdupq_n_u16(0x4000))));
+    to[0] = vcvt_f32_f16(vget_low_f16(halves));
+    to[1] = vcvt_high_f32_f16(halves);
 }
-#elif defined(__SSSE3__)
-enum { KILN_E4M3_AT_A_TIME = 16 };
+#elif defined(__SSE4_1__)
+#define KILN_E4M3_UNIT 1.0f
+enum { KILN_E4M3_VECS = 4 };
 
 /* In bf16, whose upper byte follows from the upper half of a code and whose lower byte has the lower half's bits; both
  * are found in tables for subnormal numbers. */
-KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
+KILN_INLINE void kiln_e4m3_vecs(kiln_vec *to, const uint8_t *codes) {
     const __m128i uppers = _mm_setr_epi8(0x3c, 0x3d, 0x3e, 0x3f, 0x40, 0x41, 0x42, 0x43, (char)0xbc, (char)0xbd,
                                          (char)0xbe, (char)0xbf, (char)0xc0, (char)0xc1, (char)0xc2, (char)0xc3);
     const __m128i least_uppers = _mm_setr_epi8(0, 0x3b, 0x3b, 0x3b, 0x3c, 0x3c, 0x3c, 0x3c, 0, 0, 0, 0, 0, 0, 0, 0);
@@ -74,18 +72,33 @@ KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
     lower = _mm_or_si128(_mm_andnot_si128(least, shifted), lower);
     lower = _mm_andnot_si128(_mm_and_si128(nans, _mm_set1_epi8(0x3f)), lower);
     const __m128i low = _mm_unpacklo_epi8(lower, upper), high = _mm_unpackhi_epi8(lower, upper);
-    _mm_storeu_ps(to, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, low)));
-    _mm_storeu_ps(to + 4, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, low)));
-    _mm_storeu_ps(to + 8, _mm_castsi128_ps(_mm_unpacklo_epi16(zero, high)));
-    _mm_storeu_ps(to + 12, _mm_castsi128_ps(_mm_unpackhi_epi16(zero, high)));
+    to[0] = _mm_castsi128_ps(_mm_unpacklo_epi16(zero, low));
+    to[1] = _mm_castsi128_ps(_mm_unpackhi_epi16(zero, low));
+    to[2] = _mm_castsi128_ps(_mm_unpacklo_epi16(zero, high));
+    to[3] = _mm_castsi128_ps(_mm_unpackhi_epi16(zero, high));
 }
 #else
-enum { KILN_E4M3_AT_A_TIME = 1 };
+#define KILN_E4M3_UNIT 1.0f
+enum { KILN_E4M3_VECS = 1 };
 
-KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
-    *to = kiln_e4m3_value(*codes);
+KILN_INLINE void kiln_e4m3_vecs(kiln_vec *to, const uint8_t *codes) {
+    float numbers[KILN_VEC];
+    for (size_t i = 0; i < KILN_VEC; i++)
+        numbers[i] = kiln_e4m3_value(codes[i]);
+    to[0] = KILN_VEC_LOAD(numbers);
 }
 #endif
+
+enum { KILN_E4M3_AT_A_TIME = KILN_E4M3_VECS * KILN_VEC };
+
+/* The numbers of so many codes. */
+KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
+    kiln_vec numbers[KILN_E4M3_VECS];
+    kiln_e4m3_vecs(numbers, codes);
+    KILN_UNROLL
+    for (size_t v = 0; v < KILN_E4M3_VECS; v++)
+        KILN_VEC_STORE(to + v * KILN_VEC, KILN_VEC_MUL(numbers[v], KILN_VEC_SET(1 / KILN_E4M3_UNIT)));
+}
 
 KILN_INLINE void kiln_e4m3_load(float *to, const uint8_t *codes, size_t count) {
     const size_t whole = count - count % KILN_E4M3_AT_A_TIME;

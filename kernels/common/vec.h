@@ -6,8 +6,8 @@
 #include "kernels/common/cpu.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
-#elif defined(__SSSE3__)
-#include <tmmintrin.h>
+#elif defined(__SSE4_1__)
+#include <smmintrin.h>
 #endif
 
 #if defined(__AVX512F__)

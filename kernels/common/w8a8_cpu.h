@@ -10,8 +10,8 @@
  * of b are transposed at a time, so that a row of the result has what one step of k needs; then ROWS rows of a are
  * multiplied with VECS vectors of it at a time, with their sums in registers.
  *
- * Rows: dot products of few rows of a with rows of b, in vectors along k, each row of b from its first byte to its
- * last.
+ * Rows: dot products of few rows of a with rows of b, up to four of them at a time, in vectors along k, each row of b
+ * from its first byte to its last. Rows of a become f32 once for all blocks of a span where all of k fits.
  *
  * Where codes are integers the includer also defines, after this header, tiles_extended, multiply_strip_extended and
  * rows_block_extended: for machines that have instructions beyond their level. */
@@ -293,109 +293,189 @@ KILN_OUTLINED void w8a8_join(const void *arguments, const kiln_cpu_span *span, k
 /* ---- Few rows ---- */
 
 enum {
-    KEPT = 1 << 12,    /* codes of a's rows that are kept as f32: whole groups of each row */
-    AHEAD_BYTES = 1024 /* of a row of b, prefetched while the bytes before them are multiplied */
+    KEPT = 1 << 17,     /* codes of a's rows that are kept as f32, in a second-level cache */
+    PIECE = 1 << 12,    /* of them that are multiplied at a time, in a first-level cache: whole groups of each row */
+    ROWS_STRIP = 4,     /* rows of b at a time, at most */
+    AHEAD_BYTES = 1024, /* of a row of b, prefetched while the bytes before them are multiplied */
+    STEP = CODES_VECS * KILN_VEC /* codes that become vectors at a time */
 };
+_Static_assert(GROUP % STEP == 0, "whole vectors");
 
 /* Working memory for the rows. */
 typedef struct rows_scratch {
-    float a[KEPT];
-    float b[GROUP];
-    w8a8_sum sums[KILN_W8A8_ROWS][COLUMNS][KILN_VEC]; /* of each place in a vector */
+    _Alignas(64) w8a8_sum sums[KILN_W8A8_ROWS][COLUMNS][KILN_VEC]; /* of each place in a vector */
     w8a8_sum totals[COLUMNS];
     finish_tiles tiles;
+    uint8_t last[ROWS_STRIP][GROUP]; /* of rows of b: a group that is not whole, and zeros */
+    float a_scales[KEPT / GROUP];    /* of a's groups */
+    float a[KEPT];                   /* of each piece, a vector of each row in turn */
+    uint64_t taken;                  /* the first of the rows of which a has all of k; none: all bits */
 } rows_scratch;
 _Static_assert(sizeof(rows_scratch) <= KILN_CPU_SCRATCH, "fits");
+_Static_assert(COLUMNS % KILN_VEC == 0 && COLUMNS % ROWS_STRIP == 0, "whole vectors and strips");
 
 /* A range of k. */
 typedef struct rows_piece {
     uint64_t row, col; /* the block's first */
     uint64_t k, n;
-    size_t rows;
+    size_t rows, cols;
+    const float *a, *a_scales; /* of the rows of a */
 } rows_piece;
 
-/* Loads a group of codes, with zeros after the last. */
-KILN_OUTLINED void take_group(float *values, const uint8_t *codes, size_t count) {
-    codes_load(values, codes, count);
-    if (count < GROUP) memset(values + count, 0, (GROUP - count) * sizeof *values);
+/* How much of k is multiplied at a time with m rows of a. */
+KILN_INLINE size_t piece_of(size_t m) {
+    return PIECE / m;
 }
 
-/* Adds to the sums of column `col` the products of its row of b with m rows of a. */
-KILN_INLINE void multiply_row(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece, size_t col,
-                              size_t m, bool grouped) {
-    const uint8_t *b = args->b + (piece->col + col) * (uint64_t)args->b_stride + piece->k;
-    kiln_vec sums[KILN_W8A8_ROWS];
-    KILN_UNROLL
-    for (size_t r = 0; r < m; r++)
-        sums[r] = KILN_VEC_LOAD(&scratch->sums[r][col][0].scaled);
-    for (size_t k = 0; k < piece->n; k += GROUP) {
-        const uint64_t group = (piece->k + k) / GROUP;
-        const float right = grouped ? kiln_w8a8_scale(&args->b_scales, piece->col + col, group) : 0.0f;
-        const size_t ahead = k + AHEAD_BYTES;
-        kiln_vec products[KILN_W8A8_ROWS];
-        kiln_prefetch(ahead < piece->n ? b + ahead : b + args->b_stride + (ahead - piece->n), GROUP, 0);
-        take_group(scratch->b, b + k, kiln_min(piece->n - k, GROUP));
-        KILN_UNROLL
-        for (size_t r = 0; r < m; r++)
-            products[r] = KILN_VEC_ZERO();
-        for (size_t i = 0; i < GROUP; i += KILN_VEC) {
-            kiln_vec factors = KILN_VEC_LOAD(scratch->b + i);
-            KILN_UNROLL
-            for (size_t r = 0; r < m; r++)
-                products[r] = KILN_VEC_FMA(KILN_VEC_LOAD(scratch->a + r * (KEPT / m) + k + i), factors, products[r]);
-        }
-        KILN_UNROLL
-        for (size_t r = 0; r < m; r++) {
-            uint64_t row = piece->row + kiln_min(r, piece->rows - 1);
-            float left = grouped ? kiln_w8a8_scale(&args->a_scales, row, group) : 0.0f;
-            sums[r] = w8a8_add(sums[r], products[r], KILN_VEC_SET(left * right), grouped);
+/* How many rows of b are multiplied at a time with m rows of a: sums fill half of the registers. */
+KILN_INLINE size_t rows_strip_of(size_t m) {
+    const size_t most = KILN_VEC_REGISTERS / 2 / m;
+    return most > ROWS_STRIP ? ROWS_STRIP : most;
+}
+
+/* Loads a group of codes of a row of a, with zeros after the last; vectors go into every m-th place. */
+KILN_OUTLINED void take_group(float *kept, const uint8_t *codes, size_t count, size_t m) {
+    float values[GROUP] = {0};
+    codes_load(values, codes, count);
+    for (size_t i = 0; i < GROUP; i += KILN_VEC)
+        KILN_VEC_STORE(kept + i * m, KILN_VEC_MUL(KILN_VEC_LOAD(values + i), KILN_VEC_SET(1 / CODES_UNIT)));
+}
+
+/* Takes a piece of m rows of a, the last one several times if there are fewer. */
+KILN_INLINE void take_rows(float *kept, float *scales, const kiln_w8a8_args *args, const rows_piece *piece, size_t m) {
+    for (size_t r = 0; r < m; r++) {
+        const uint64_t row = piece->row + kiln_min(r, piece->rows - 1);
+        const uint8_t *a = args->a + row * (uint64_t)args->a_stride + piece->k;
+        for (size_t k = 0; k < piece->n; k += GROUP) {
+            take_group(kept + k * m + r * KILN_VEC, a + k, kiln_min(piece->n - k, GROUP), m);
+            if (args->grouped)
+                scales[k / GROUP * m + r] = kiln_w8a8_scale(&args->a_scales, row, (piece->k + k) / GROUP);
         }
     }
+}
+
+/* Adds the products of a group of m rows of a with a strip of rows of b. */
+KILN_INLINE void multiply_group(kiln_vec (*products)[ROWS_STRIP], const float *a, const uint8_t *const *b, size_t m) {
+    const size_t count = rows_strip_of(m);
+    for (size_t i = 0; i < GROUP; i += STEP) {
+        kiln_vec numbers[ROWS_STRIP][CODES_VECS];
+        KILN_UNROLL
+        for (size_t c = 0; c < count; c++)
+            codes_vecs(numbers[c], b[c] + i);
+        KILN_UNROLL
+        for (size_t v = 0; v < CODES_VECS; v++) {
+            KILN_UNROLL
+            for (size_t r = 0; r < m; r++) {
+                const kiln_vec element = KILN_VEC_LOAD(a + (i + v * KILN_VEC) * m + r * KILN_VEC);
+                KILN_UNROLL
+                for (size_t c = 0; c < count; c++)
+                    products[r][c] = KILN_VEC_FMA(element, numbers[c][v], products[r][c]);
+            }
+        }
+    }
+}
+
+/* Adds to the sums the products of a group, which begins at k of the piece, times its scales. */
+KILN_INLINE void add_group(kiln_vec (*sums)[ROWS_STRIP], kiln_vec (*products)[ROWS_STRIP], const kiln_w8a8_args *args,
+                           const rows_piece *piece, size_t col, size_t k, size_t m, bool grouped) {
     KILN_UNROLL
-    for (size_t r = 0; r < m; r++)
-        KILN_VEC_STORE(&scratch->sums[r][col][0].scaled, sums[r]);
+    for (size_t c = 0; c < rows_strip_of(m); c++) {
+        const uint64_t row = piece->col + kiln_min(col + c, piece->cols - 1);
+        const float right = grouped ? kiln_w8a8_scale(&args->b_scales, row, (piece->k + k) / GROUP) : 0.0f;
+        KILN_UNROLL
+        for (size_t r = 0; r < m; r++) {
+            const float left = grouped ? piece->a_scales[k / GROUP * m + r] : 0.0f;
+            sums[r][c] = w8a8_add(sums[r][c], products[r][c], KILN_VEC_SET(left * right), grouped);
+            products[r][c] = KILN_VEC_ZERO();
+        }
+    }
+}
+
+/* Adds to the sums of columns from `col` on the products of m rows of a with their rows of b, the last one several
+ * times if there are fewer than a strip has. */
+KILN_INLINE void multiply_rows(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece, size_t col,
+                               size_t m, bool grouped) {
+    const size_t count = rows_strip_of(m);
+    const uint8_t *rows[ROWS_STRIP], *b[ROWS_STRIP];
+    kiln_vec sums[KILN_W8A8_ROWS][ROWS_STRIP], products[KILN_W8A8_ROWS][ROWS_STRIP];
+    KILN_UNROLL
+    for (size_t c = 0; c < count; c++)
+        rows[c] = args->b + (piece->col + kiln_min(col + c, piece->cols - 1)) * (uint64_t)args->b_stride + piece->k;
+    KILN_UNROLL
+    for (size_t r = 0; r < m; r++) {
+        KILN_UNROLL
+        for (size_t c = 0; c < count; c++) {
+            sums[r][c] = KILN_VEC_LOAD(&scratch->sums[r][col + c][0].scaled);
+            products[r][c] = KILN_VEC_ZERO();
+        }
+    }
+    for (size_t k = 0; k < piece->n; k += GROUP) {
+        const size_t left = piece->n - k, ahead = k + AHEAD_BYTES;
+        const size_t next = ahead < piece->n ? ahead : ahead - piece->n + count * (size_t)args->b_stride;
+        KILN_UNROLL
+        for (size_t c = 0; c < count; c++) {
+            kiln_prefetch(rows[c] + next, GROUP, 0);
+            b[c] = rows[c] + k;
+            if (left >= GROUP) continue;
+            memset(scratch->last[c] + left, 0, GROUP - left);
+            b[c] = memcpy(scratch->last[c], b[c], left);
+        }
+        multiply_group(products, piece->a + k * m, b, m);
+        if (grouped || W8A8_INTEGERS) add_group(sums, products, args, piece, col, k, m, grouped);
+    }
+    if (!grouped && !W8A8_INTEGERS) add_group(sums, products, args, piece, col, 0, m, grouped);
+    KILN_UNROLL
+    for (size_t r = 0; r < m; r++) {
+        KILN_UNROLL
+        for (size_t c = 0; c < count; c++)
+            KILN_VEC_STORE(&scratch->sums[r][col + c][0].scaled, sums[r][c]);
+    }
 }
 
 /* A block's columns of d, with m rows, at least as many as a has: the last one several times. */
-KILN_INLINE void rows_block_of(rows_scratch *scratch, const kiln_w8a8_args *args, rows_piece piece, size_t cols,
-                               size_t m) {
-    const uint64_t most = KEPT / m;
-    for (; piece.k < (uint64_t)args->k; piece.k += most) {
-        piece.n = kiln_min((uint64_t)args->k - piece.k, most);
-        for (size_t r = 0; r < m; r++) {
-            uint64_t row = piece.row + kiln_min(r, piece.rows - 1);
-            const uint8_t *a = args->a + row * (uint64_t)args->a_stride + piece.k;
-            for (size_t k = 0; k < piece.n; k += GROUP)
-                take_group(scratch->a + r * most + k, a + k, kiln_min(piece.n - k, GROUP));
-        }
-        for (size_t col = 0; col < cols; col++)
+KILN_INLINE void rows_block_of(rows_scratch *scratch, const kiln_w8a8_args *args, rows_piece piece, size_t m) {
+    const bool fits = args->k <= (int64_t)(KEPT / m), taken = fits && scratch->taken == piece.row;
+    for (; piece.k < (uint64_t)args->k; piece.k += piece_of(m)) {
+        const size_t at = fits ? (size_t)piece.k * m : 0;
+        piece.n = kiln_min((uint64_t)args->k - piece.k, piece_of(m));
+        piece.a = scratch->a + at;
+        piece.a_scales = scratch->a_scales + at / GROUP;
+        if (!taken) take_rows(scratch->a + at, scratch->a_scales + at / GROUP, args, &piece, m);
+        for (size_t col = 0; col < piece.cols; col += rows_strip_of(m))
             if (args->grouped)
-                multiply_row(scratch, args, &piece, col, m, true);
+                multiply_rows(scratch, args, &piece, col, m, true);
             else
-                multiply_row(scratch, args, &piece, col, m, false);
+                multiply_rows(scratch, args, &piece, col, m, false);
     }
+    scratch->taken = fits ? piece.row : UINT64_MAX;
 }
 
-KILN_INLINE void rows_block(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece, size_t cols) {
+KILN_INLINE void rows_block(rows_scratch *scratch, const kiln_w8a8_args *args, const rows_piece *piece) {
     if (piece->rows == 1)
-        rows_block_of(scratch, args, *piece, cols, 1);
+        rows_block_of(scratch, args, *piece, 1);
     else if (piece->rows == 2)
-        rows_block_of(scratch, args, *piece, cols, 2);
+        rows_block_of(scratch, args, *piece, 2);
     else if (piece->rows <= 4)
-        rows_block_of(scratch, args, *piece, cols, 4);
+        rows_block_of(scratch, args, *piece, 4);
     else
-        rows_block_of(scratch, args, *piece, cols, KILN_W8A8_ROWS);
+        rows_block_of(scratch, args, *piece, KILN_W8A8_ROWS);
 }
 
-/* The sum of a vector's sums. */
-KILN_INLINE w8a8_sum total(const w8a8_sum *sums, bool integers) {
-    w8a8_sum all = sums[0];
-    for (size_t i = 1; i < KILN_VEC; i++)
-        if (integers)
-            all.exact += sums[i].exact;
-        else
-            all.scaled += sums[i].scaled;
-    return all;
+/* The sums of the vectors of sums of a row's columns. */
+KILN_INLINE void add_vectors(w8a8_sum *totals, const w8a8_sum (*sums)[KILN_VEC], size_t cols, bool integers) {
+    for (size_t col = 0; integers && col < cols; col++) {
+        int32_t total = 0;
+        for (size_t i = 0; i < KILN_VEC; i++)
+            total += sums[col][i].exact;
+        totals[col].exact = total;
+    }
+    for (size_t col = 0; !integers && col < cols; col += KILN_VEC) {
+        kiln_vec vectors[KILN_VEC];
+        KILN_UNROLL
+        for (size_t i = 0; i < KILN_VEC; i++)
+            vectors[i] = KILN_VEC_LOAD(&sums[col + i][0].scaled);
+        KILN_VEC_STORE(&totals[col].scaled, kiln_vec_sums(vectors));
+    }
 }
 
 #if W8A8_INTEGERS
@@ -413,16 +493,18 @@ KILN_INLINE bool rows_block_extended(rows_scratch *scratch, const kiln_w8a8_args
 KILN_OUTLINED void w8a8_rows(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     rows_scratch *scratch = span->scratch;
+    scratch->taken = UINT64_MAX;
     for (uint64_t block = span->begin; block < span->end; block++) {
         rows_piece piece = {.row = block / span->grid[0] * KILN_W8A8_ROWS, .col = block % span->grid[0] * COLUMNS};
         if (piece.row >= (uint64_t)args.m) break;
         const size_t cols = kiln_min((uint64_t)args.n - piece.col, COLUMNS);
+        piece.cols = cols;
         piece.rows = kiln_min((uint64_t)args.m - piece.row, KILN_W8A8_ROWS);
         memset(scratch->sums, 0, sizeof scratch->sums);
-        if (!rows_block_extended(scratch, &args, &piece, cols)) rows_block(scratch, &args, &piece, cols);
+        if (!rows_block_extended(scratch, &args, &piece, cols)) rows_block(scratch, &args, &piece);
         for (size_t row = 0; row < piece.rows; row++) {
-            for (size_t col = 0; col < cols; col++)
-                scratch->totals[col] = total(scratch->sums[row][col], W8A8_INTEGERS && !args.grouped);
+            add_vectors(scratch->totals, (const w8a8_sum(*)[KILN_VEC])scratch->sums[row], cols,
+                        W8A8_INTEGERS && !args.grouped);
             const float *sums = scaled(&scratch->tiles, &args, scratch->totals, piece.row + row, piece.col, cols);
             finish(&scratch->tiles, &args, sums, piece.row + row, piece.col, cols, dtype);
         }
