@@ -193,7 +193,7 @@ void amd_alu_begin(amd_alu *x, amd_wave *wave, const amd_op *op, const amd_alu_s
     if (shape->flags & AMD_ALU_MASK_IN) x->mask_in = next < end ? amd_read_mask(wave, next) : amd_vcc(wave);
     bool direct = x->result && result_is_direct(x);
     x->out = direct ? (void *)wave->v[x->result->index] : (void *)x->results;
-    x->plain = x->exec == wave->all && amd_mode_plain_32(x->mode) && !op->clamp && !op->omod && !op->dst_select;
+    x->plain = amd_mode_plain_32(x->mode) && !op->clamp && !op->omod && !op->dst_select;
 }
 
 static uint64_t modify(const amd_alu *x, uint64_t value) {

@@ -57,7 +57,7 @@ typedef struct amd_alu {
     uint32_t lanes; /* 32 or 64 */
     uint32_t mode;  /* MODE; on gfx12 with IEEE and DX10_CLAMP set, which it has for good */
     bool clamp;
-    bool plain; /* all lanes, f32 as in C, nothing to be done to the result */
+    bool plain; /* f32 as in C, nothing to be done to the result */
     const amd_operand *result, *mask_result;
     const void *source[3]; /* arrays of lanes */
     void *out;             /* the same, for the result: a register or results */
@@ -90,14 +90,17 @@ int amd_dpp_source(const amd_op *op, uint32_t l, uint32_t lanes);
 /* Fills a source by DPP and takes the lanes that are not to write out of exec. */
 void amd_dpp_gather(amd_alu *x, uint32_t *to, const uint32_t *from);
 
-/* f32 arithmetic of n elements as C has it. False if a NaN came out, of which C does not say which it is. d may be one
- * of the operands: then nothing of it is changed in that case. */
+/* f32 arithmetic as C has it for the lanes of exec, each of one element or two. Returns the lanes for which a NaN came
+ * out, of which C does not say which it is: nothing of theirs is written. d may be one of the operands. */
 enum { AMD_PLAIN_MAX = 2 * AMD_LANES };
-bool amd_plain_add(uint32_t n, void *d, const void *a, const void *b, const void *c);
-bool amd_plain_sub(uint32_t n, void *d, const void *a, const void *b, const void *c);
-bool amd_plain_subrev(uint32_t n, void *d, const void *a, const void *b, const void *c);
-bool amd_plain_mul(uint32_t n, void *d, const void *a, const void *b, const void *c);
-bool amd_plain_fma(uint32_t n, void *d, const void *a, const void *b, const void *c);
+#define AMD_PLAIN(name)                                                                                       \
+    uint64_t name(uint32_t lanes, uint32_t per_lane, uint64_t exec, float *d, const float *a, const float *b, \
+                  const float *c)
+AMD_PLAIN(amd_plain_add);
+AMD_PLAIN(amd_plain_sub);
+AMD_PLAIN(amd_plain_subrev);
+AMD_PLAIN(amd_plain_mul);
+AMD_PLAIN(amd_plain_fma);
 
 /* ---- What the rows are made into ---- */
 

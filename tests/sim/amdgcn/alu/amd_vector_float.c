@@ -6,7 +6,7 @@
 #define AMD_ALU_UPPER(name, d, a, b, c, value)  AMD_ALU_BODY(name, AMD_ALU_HIGH, d, a, b, c, AMD_ALU_STORE(d, value))
 #define AMD_ALU_ZEROES(name, d, a, b, c, value) AMD_ALU_BODY(name, AMD_ALU_CLEARS, d, a, b, c, AMD_ALU_STORE(d, value))
 
-/* Tries the function for all lanes first. It declines what C leaves open: NaN. */
+/* The function does what it can of all lanes first; the lanes of a NaN, which C leaves open, are left. */
 #define BODY_PLAIN(name, flags, d, a_type, b_type, c_type, per_lane, statement, plain_function)  \
     const amd_alu_shape amd_shape_##name = {                                                     \
         AMD_ALU_##d, {AMD_ALU_##a_type, AMD_ALU_##b_type, AMD_ALU_##c_type}, flags};             \
@@ -14,9 +14,10 @@
         amd_alu alu, *const x = &alu;                                                            \
         amd_alu_begin(x, wave, op, &amd_shape_##name);                                           \
         const void *const s0 = x->source[0], *const s1 = x->source[1], *const s2 = x->source[2]; \
-        if (!x->plain || !plain_function(x->lanes * per_lane, x->out, s0, s1, s2)) {             \
+        uint64_t exec = x->exec;                                                                 \
+        if (x->plain) exec = plain_function(x->lanes, per_lane, exec, x->out, s0, s1, s2);       \
+        if (exec) {                                                                              \
             amd_array_##d *const out = x->out;                                                   \
-            const uint64_t exec = x->exec;                                                       \
             const uint32_t mode = x->mode;                                                       \
             AMD_EACH_LANE(statement)                                                             \
         }                                                                                        \
