@@ -34,15 +34,20 @@ is_tuned() { # PROGRAM DEVICE
     esac
 }
 
-# The programs in all precisions or in one ('': all): every one, or those alone that are (not) of a tuned operator.
-operators_pass() { # ORDINAL DEVICE SEED [PRECISION [portable|tuned]]
+# One of the precisions, whose kernels are of one source and differ in little but the type: another time it is another.
+draw() { # PRECISION...
+    shuf -n 1 -e "$@"
+}
+
+# The programs in one precision: every one, or those alone that are (not) of a tuned operator.
+operators_pass() { # ORDINAL DEVICE SEED PRECISION [portable|tuned]
     local program
-    [ -z "${4-}" ] || local -x KILN_TEST_PRECISION=$4
+    local -x KILN_TEST_PRECISION=$4
     for program in $operator_programs; do
         case ${5-} in
         portable) ! is_tuned "$program" "$2" || continue ;;
         tuned) is_tuned "$program" "$2" || continue ;;
         esac
-        check "$program on simulated $2, seed $3${4:+, $4}" operator_passes "$1" "$2" "$3" "$program"
+        check "$program on simulated $2, seed $3, $4" operator_passes "$1" "$2" "$3" "$program"
     done
 }
