@@ -79,11 +79,11 @@ KILN_INLINE uint32_t kiln_four_e4m3(const float *values) {
 #if defined(__gfx942__)
     const uint32_t codes = kiln_gfx942_cvt_fnuz_x4(values);
 #else
-    uint32_t sums[4];
+    float magnitudes[4];
     KILN_UNROLL
     for (int i = 0; i < 4; i++)
-        sums[i] = kiln_steps(__builtin_fabsf(values[i]), 0x1p-6f, 3, 56);
-    const uint32_t codes = kiln_lowest_bytes(sums, 1);
+        magnitudes[i] = __builtin_fabsf(values[i]);
+    const uint32_t codes = kiln_e4m3_four_magnitudes(magnitudes);
 #endif
     return codes | (kiln_float_bytes(values, 1, 3) & 0x80808080u);
 }

@@ -81,6 +81,16 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
     KILN_LOOP
     for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
         if (begin != s.first) take(&t, s, begin, key, value);
+#if defined(__HIP__) /* the compiler would choose between keys and values in each thread, as many instructions again \
+                      */
+        KILN_LOOP
+        for (uint32_t i = 0, vector = begin; i < AHEAD && vector < s.whole; i++, vector += s.lanes) {
+            kiln_store_codes(keys + vector * KILN_VECTOR, t.keys[0], key_factor);
+            kiln_store_codes(values + vector * KILN_VECTOR, t.values[0], value_factor);
+            t.keys[0] = t.keys[1];
+            t.values[0] = t.values[1];
+        }
+#else
         /* One copy of the conversion, for the size of the image. */
         KILN_LOOP
         for (uint32_t i = 0, vector = begin; i < 2 * AHEAD && vector < s.whole; i++) {
@@ -93,6 +103,7 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
                 vector += s.lanes;
             }
         }
+#endif
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {

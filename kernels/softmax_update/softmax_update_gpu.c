@@ -19,6 +19,7 @@
 #include "kernels/common/mixed.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
+#include "kernels/common/two.h"
 #include "kernels/softmax_update/state.h"
 
 /* How scores become powers of 2: (x - shift) log2 e - power. The difference of scores beyond 2^10 is exact where it
@@ -88,6 +89,22 @@ KILN_INLINE float greatest_of(const held *h, float max) {
     return kiln_fast_max(kiln_greatest_number_value(greatest), max);
 }
 
+#if defined(__HIP__) /* two at a time where the device can */
+KILN_INLINE kiln_online_sum weights_of(const held *h, base b) {
+    kiln_two sums = kiln_two_of(0.0f, 0.0f);
+    FOR_USED(h, k) {
+        float values[KILN_VECTOR];
+        kiln_vector_values(values, h->vectors[k]);
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i += 2) {
+            const kiln_two differences = kiln_two_of(values[i], values[i + 1]) - b.shift;
+            const kiln_two powers = __builtin_elementwise_fma(differences, (kiln_two)KILN_LOG2_E, (kiln_two)-b.power);
+            sums += kiln_two_of(kiln_fast_exp2(powers.x), kiln_fast_exp2(powers.y));
+        }
+    }
+    return (kiln_online_sum){sums.x + sums.y, 0.0f};
+}
+#else
 KILN_INLINE kiln_online_sum weights_of(const held *h, base b) {
     float values[KILN_VECTOR], sums[2] = {0.0f, 0.0f};
     FOR_USED(h, k) {
@@ -98,6 +115,7 @@ KILN_INLINE kiln_online_sum weights_of(const held *h, base b) {
     }
     return (kiln_online_sum){sums[0] + sums[1], 0.0f};
 }
+#endif
 
 /* The number of infinite scores among every lanes-th of a row that has some; NaN if one is NaN. */
 KILN_INLINE float infinities(kiln_span s, const kiln_element *x) {

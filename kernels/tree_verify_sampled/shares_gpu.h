@@ -11,6 +11,7 @@
 #include "kernels/common/combine.h"
 #include "kernels/common/global.h"
 #include "kernels/common/minimum.h"
+#include "kernels/common/two.h"
 #include "kernels/common/values.h"
 #include "kernels/tree_verify_sampled/walk.h"
 
@@ -120,8 +121,7 @@ KILN_INLINE float counted(float probability) {
 #if defined(__CUDACC__)
     return __saturatef(probability);
 #else
-    float positive = probability > 0.0f ? probability : 0.0f;
-    return __builtin_amdgcn_fmed3f(positive, 0.0f, 1.0f);
+    return __builtin_amdgcn_fmed3f(probability, 0.0f, 1.0f); /* the lesser bound for NaN */
 #endif
 }
 
@@ -164,37 +164,46 @@ KILN_INLINE uint64_t vector_sum(kiln_vector target, kiln_vector draft, bool subt
     return total_of(all) - total_of(fewer);
 }
 #else
-/* Multiples of 2^17, and what is left. */
+/* Multiples of 2^17, and what is left. A probability of f16 is a multiple of 2^-24, whose units are multiples of 2^16:
+ * nothing is left. */
 typedef struct units {
     uint32_t high, low;
 } units;
 
-KILN_INLINE units units_of(float probability) {
-    float high = __builtin_floorf(probability * 0x1p23f);
-    return (units){(uint32_t)high, (uint32_t)KILN_FMA(high, -0x1p17f, probability * 0x1p40f)};
+enum {
+#if defined(KILN_PART_f16)
+    HIGH_LOG2 = 16
+#else
+    HIGH_LOG2 = 17
+#endif
+};
+
+KILN_INLINE void add_units(units *sum, kiln_two probabilities) {
+    const kiln_two high = probabilities * (float)(1ull << (40 - HIGH_LOG2));
+    sum->high += (uint32_t)high.x + (uint32_t)high.y;
+#if !defined(KILN_PART_f16)
+    const kiln_two low = kiln_two_of(__builtin_amdgcn_fractf(high.x), __builtin_amdgcn_fractf(high.y)) * 0x1p17f;
+    sum->low += (uint32_t)low.x + (uint32_t)low.y;
+#endif
 }
 
 KILN_INLINE uint64_t vector_sum(kiln_vector target, kiln_vector draft, bool subtract) {
     float p[KILN_VECTOR], q[KILN_VECTOR];
-    units sum = {0, 0};
+    units all = {0, 0}, fewer = {0, 0};
     kiln_vector_values(p, target);
     KILN_UNROLL
-    for (uint32_t i = 0; i < KILN_VECTOR; i++) {
-        units more = units_of(counted(p[i]));
-        sum.high += more.high;
-        sum.low += more.low;
-    }
+    for (uint32_t i = 0; i < KILN_VECTOR; i += 2)
+        add_units(&all, kiln_two_of(counted(p[i]), counted(p[i + 1])));
     if (subtract) {
         kiln_vector_values(p, target); /* again: keeping them would take registers */
         kiln_vector_values(q, draft);
         KILN_UNROLL
-        for (uint32_t i = 0; i < KILN_VECTOR; i++) {
-            units fewer = units_of(kiln_fast_min(counted(q[i]), counted(p[i])));
-            sum.high -= fewer.high;
-            sum.low -= fewer.low;
-        }
+        for (uint32_t i = 0; i < KILN_VECTOR; i += 2) /* the lesser of both as they are counted */
+            add_units(&fewer, kiln_two_of(__builtin_amdgcn_fmed3f(q[i], 0.0f, counted(p[i])),
+                                          __builtin_amdgcn_fmed3f(q[i + 1], 0.0f, counted(p[i + 1]))));
     }
-    return (uint64_t)((int64_t)(int32_t)sum.high * (1 << 17) + (int32_t)sum.low);
+    const int32_t high = (int32_t)(all.high - fewer.high), low = (int32_t)(all.low - fewer.low);
+    return (uint64_t)((int64_t)high * (1 << HIGH_LOG2) + low);
 }
 #endif
 
