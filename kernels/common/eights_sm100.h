@@ -113,39 +113,59 @@ KILN_INLINE kiln_scale_factor kiln_eights_scale_factor(const kiln_codes_args *ar
     return s;
 }
 
+/* The greatest number of a format. */
+KILN_INLINE float kiln_eights_most(kiln_codes_format format) {
+    return format == KILN_CODES_E4M3 ? KILN_E4M3_GREATEST : 127.0f;
+}
+
+/* The codes of an eight of a row whose greatest magnitude is finite, by whose scale the factor divides. */
+KILN_INLINE kiln_eight_bytes kiln_eight_codes_finite(const kiln_packed *pairs, float factor, kiln_codes_format format) {
+    const kiln_packed both = kiln_pack(factor, factor), one = kiln_pack(0x1.8p23f, 0x1.8p23f);
+    kiln_packed products[KILN_EIGHT_PAIRS];
+    float scaled[KILN_EIGHT];
+    KILN_UNROLL
+    for (int i = 0; i < KILN_EIGHT_PAIRS; i++) {
+        products[i] = kiln_packed_mul(pairs[i], both);
+        if (format == KILN_CODES_INT8) products[i] = kiln_packed_add(products[i], one); /* code_words.h */
+    }
+    kiln_eight_unpack(scaled, products);
+    kiln_eight_bytes bytes;
+    KILN_UNROLL
+    for (int w = 0; w < 2; w++)
+        bytes.words[w] =
+            format == KILN_CODES_E4M3 ? kiln_e4m3_word(scaled + 4 * w) : kiln_float_bytes(scaled + 4 * w, 1, 0);
+    return bytes;
+}
+
+/* The same of any row. */
+KILN_INLINE kiln_eight_bytes kiln_eight_codes_special(const kiln_packed *pairs, float factor,
+                                                      kiln_codes_format format) {
+    float singles[KILN_EIGHT];
+    kiln_eight_unpack(singles, pairs);
+    KILN_UNROLL
+    for (int e = 0; e < KILN_EIGHT; e++)
+        singles[e] *= factor;
+    return format == KILN_CODES_E4M3 ? kiln_e4m3_eight(singles, KILN_E4M3_GREATEST) : kiln_int8_eight(singles, 127.0f);
+}
+
 /* Writes the codes of COUNT eights of a thread, KILN_BLOCK apart from each other, with their row's computed scale.
- * greatest: the row's, which is finite, so that none of them is special; smax is the format's greatest number. */
+ * greatest: the row's, which is finite. */
 template <int COUNT, bool FULL>
 KILN_INLINE void kiln_eights_put_finite(const kiln_codes_args *args, kiln_codes_place p, uint32_t eights,
                                         const kiln_packed (*values)[KILN_EIGHT_PAIRS], float greatest,
                                         kiln_codes_format format) {
-    const float most = format == KILN_CODES_E4M3 ? KILN_E4M3_GREATEST : 127.0f;
-    const kiln_scale_factor s = kiln_eights_scale_factor(args, greatest, most);
+    const kiln_scale_factor s = kiln_eights_scale_factor(args, greatest, kiln_eights_most(format));
     if (args->scales && p.lane == 0) ((float *)args->scales)[p.row] = s.scale;
-    const kiln_packed both = kiln_pack(s.factor, s.factor), one = kiln_pack(0x1.8p23f, 0x1.8p23f);
     uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + p.lane * KILN_EIGHT;
     KILN_UNROLL
     for (uint32_t i = 0; i < COUNT; i++) {
         if (!kiln_eight_is<FULL>(i, eights)) break;
-        kiln_packed products[KILN_EIGHT_PAIRS];
-        float scaled[KILN_EIGHT];
-        KILN_UNROLL
-        for (int e = 0; e < KILN_EIGHT_PAIRS; e++) {
-            products[e] = kiln_packed_mul(values[i][e], both);
-            if (format == KILN_CODES_INT8) products[e] = kiln_packed_add(products[e], one); /* code_words.h */
-        }
-        kiln_eight_unpack(scaled, products);
-        kiln_eight_bytes bytes;
-        KILN_UNROLL
-        for (int w = 0; w < 2; w++)
-            bytes.words[w] =
-                format == KILN_CODES_E4M3 ? kiln_e4m3_word(scaled + 4 * w) : kiln_float_bytes(scaled + 4 * w, 1, 0);
-        *(kiln_eight_bytes *)(codes + i * KILN_BLOCK * KILN_EIGHT) = bytes;
+        *(kiln_eight_bytes *)(codes + i * KILN_BLOCK * KILN_EIGHT) =
+            kiln_eight_codes_finite(values[i], s.factor, format);
     }
 }
 
-/* The same where some of them are special. greatest: the row's. In loops, for the size of the image: eights come to the
- * first place one after the other. */
+/* Moves all eights one place to the front, and the first one to the end. */
 template <int COUNT> KILN_INLINE void kiln_eights_turn(kiln_packed (*values)[KILN_EIGHT_PAIRS]) {
     KILN_UNROLL
     for (int e = 0; e < KILN_EIGHT_PAIRS; e++) {
@@ -156,6 +176,8 @@ template <int COUNT> KILN_INLINE void kiln_eights_turn(kiln_packed (*values)[KIL
         values[COUNT - 1][e] = first;
     }
 }
+
+/* The same of any row. In loops, for the size of the image: eights come to the first place one after the other. */
 template <int COUNT>
 KILN_INLINE void kiln_eights_put_special(const kiln_codes_args *args, kiln_codes_place p, uint32_t eights,
                                          kiln_packed (*values)[KILN_EIGHT_PAIRS], kiln_codes_exchange *exchange,
@@ -167,26 +189,20 @@ KILN_INLINE void kiln_eights_put_special(const kiln_codes_args *args, kiln_codes
         if (p.lane + i * KILN_BLOCK < eights) greatest = kiln_eight_greatest(singles, greatest);
     }
     kiln_barrier(); /* all have read what was exchanged before */
-    greatest = kiln_codes_block_greatest(greatest, exchange);
-    const float factor = kiln_codes_state_of_block(args, p, greatest, format);
+    greatest = kiln_eights_block_greatest(greatest, exchange);
+    const kiln_scale_factor s = kiln_eights_scale_factor(args, greatest, kiln_eights_most(format));
+    if (args->scales && p.lane == 0) ((float *)args->scales)[p.row] = s.scale;
     uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + p.lane * KILN_EIGHT;
     KILN_LOOP
-    for (uint32_t i = 0; i < COUNT; i++, kiln_eights_turn<COUNT>(values)) {
-        kiln_eight_unpack(singles, values[0]);
-        KILN_UNROLL
-        for (int e = 0; e < KILN_EIGHT; e++)
-            singles[e] *= factor;
-        if (p.lane + i * KILN_BLOCK >= eights) continue;
-        *(kiln_eight_bytes *)(codes + i * KILN_BLOCK * KILN_EIGHT) =
-            format == KILN_CODES_E4M3 ? kiln_eight_bytes{{kiln_e4m3_word(singles), kiln_e4m3_word(singles + 4)}}
-                                      : kiln_int8_eight(singles, 127.0f);
-    }
+    for (uint32_t i = 0; i < COUNT; i++, kiln_eights_turn<COUNT>(values))
+        if (p.lane + i * KILN_BLOCK < eights)
+            *(kiln_eight_bytes *)(codes + i * KILN_BLOCK * KILN_EIGHT) =
+                kiln_eight_codes_special(values[0], s.factor, format);
 }
 
 /* Whether kiln_eights_put is for a call: each row has a computed scale, and smax is the format's greatest number. */
 KILN_INLINE bool kiln_eights_usual(const kiln_codes_args *args, kiln_codes_format format) {
-    return kiln_codes_regular(args) && kiln_codes_of_row(args) &&
-           args->smax == (format == KILN_CODES_E4M3 ? KILN_E4M3_GREATEST : 127.0f);
+    return kiln_codes_regular(args) && kiln_codes_of_row(args) && args->smax == kiln_eights_most(format);
 }
 
 /* Writes the codes of COUNT eights of a thread, KILN_BLOCK apart from each other, and their row's scale. */

@@ -1,13 +1,20 @@
-/* silu_mul_fp8 for sm_100 and later, in bf16: silu_mul_fp8_gpu.c, and silu_mul_codes_sm90a.h where that applies, of
- * whose instructions they have all. Not measured there. */
-#include "kernels/common/silu_mul_codes_sm90a.h"
+/* silu_mul_fp8 for sm_100 and later: silu_mul_codes_sm100.h for SiLU of aligned rows with a scale each that shared
+ * memory can keep, in bf16 silu_mul_codes_sm90a.h, of whose instructions they have all, for groups and other scales,
+ * silu_mul_fp8_gpu.c for the others. Not measured. */
+#include "kernels/common/silu_mul_codes_sm100.h"
 #include "kernels/common/tuned.h"
+#if defined(KILN_PART_bf16)
+#include "kernels/common/silu_mul_codes_sm90a.h"
+#endif
 
 KILN_ENTRY(silu_mul_fp8, kiln_silu_mul_codes_args) {
     KILN_SHARED kiln_codes_exchange exchange;
     KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
-    if (!kiln_silu_mul_held(&args, kept, &exchange, KILN_CODES_E4M3))
-        kiln_silu_mul_codes(&args, kept, exchange.sums, KILN_CODES_E4M3);
+    if (kiln_silu_mul_eights(&args, kept, &exchange, KILN_CODES_E4M3)) return;
+#if defined(KILN_PART_bf16)
+    if (kiln_silu_mul_held(&args, kept, &exchange, KILN_CODES_E4M3)) return;
+#endif
+    kiln_silu_mul_codes(&args, kept, exchange.sums, KILN_CODES_E4M3);
 }
 
-KILN_TUNED_PARTS(bf16)
+KILN_TUNED_PARTS(f32 f16 bf16)

@@ -114,10 +114,10 @@ check "256 KiB of images at most for an operator that memory bounds" small $((25
 check "384 KiB of images at most for those that hold a row in registers on several targets, and quantise it" \
     small $((384 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4
 check "512 KiB of images at most for NVFP4 that AMD's devices, too, make of such rows" small $((512 * 1024)) silu_mul_nvfp4
-check "400 KiB of images at most for E4M3 that AMD's devices, too, make of such rows, most of them without an instruction for it" \
-    small $((400 * 1024)) silu_mul_fp8
+check "480 KiB of images at most for those that compute an activation exactly for such rows, on AMD's devices, too" \
+    small $((480 * 1024)) silu_mul_fp8 silu_mul_int8
 check "384 KiB of images at most for those that hold long rows: in a cluster on sm_90a, or 32 KiB of them in a block" \
-    small $((384 * 1024)) softmax log_softmax softmax_update silu_mul_int8
+    small $((384 * 1024)) softmax log_softmax softmax_update
 check "384 KiB of images at most for what is two such operators" small $((384 * 1024)) rope_kv_store
 check "384 KiB of images at most for codes of NVFP4 of x along either axis" small $((384 * 1024)) quantize_nvfp4
 check "480 KiB of images at most for those that make codes of 8 bits of x along either axis" \
