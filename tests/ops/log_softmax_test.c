@@ -108,7 +108,11 @@ static void test_shapes(kiln_stream *stream) {
             run(stream, p, s, values[random_integer(0, 3)], random_integer(0, 2) != 0);
         }
         run(stream, p, (shape){.rows = 3, .cols = 100}, lowest, true);
+        for (int special = 0; special < 4; special++)
+            run(stream, p, (shape){.rows = 2, .cols = 8192}, values[special], true);
     }
+    if (precision_end() > F16) /* so many that half a block has a row of them */
+        run(stream, (precision)(precision_end() - 1), (shape){.rows = 257, .cols = 4096}, special_logit, true);
 }
 
 /* A row in some of whose chunks there is nothing but -inf, or an infinity, or elements far below the others'. */

@@ -103,6 +103,8 @@ static void test_shapes(kiln_stream *stream) {
         run(stream, p, (shape){.rows = 1777, .cols = 5, .y_padding = 1}, logit);
         run(stream, p, (shape){.rows = 3, .cols = 1000}, tiny_logit);
     }
+    if (precision_end() > F16) /* so many that half a block has a row of them */
+        run(stream, (precision)(precision_end() - 1), (shape){.rows = 257, .cols = 4096}, logit);
 }
 
 /* Rows that are cut into pieces, whose results must not depend on the number of threads, and the longest that a cluster
@@ -187,7 +189,7 @@ static void test_in_place(kiln_stream *stream) {
 
 /* Rows with a few elements that are no ordinary numbers, short and long ones. */
 static void test_special_values(kiln_stream *stream) {
-    static const int64_t cols[] = {1, 3, 40, 1000, 9000, 40000};
+    static const int64_t cols[] = {1, 3, 40, 1000, 8192, 9000, 40000};
     static const double kinds[] = {-INFINITY, INFINITY, NAN, 1e38, -1e38, 65504, -65504, 1e-45};
     enum { KINDS = sizeof kinds / sizeof *kinds };
     for (precision p = precision_first(); p < precision_end(); p++) {
