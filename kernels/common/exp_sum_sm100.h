@@ -39,7 +39,7 @@ KILN_INLINE bool kiln_rows_are_even(const kiln_shape *shape, uint32_t count, uin
 
 #if defined(KILN_PART_f32)
 
-#include "kernels/arch/sm80_lesser_or_nan.h"
+#include "kernels/arch/sm80_between.h"
 
 typedef ulonglong2 kiln_even_vector;
 
