@@ -1,13 +1,15 @@
 /* The loop of attention on codes on the CPU, that mha_int8_x_fp8_fwd, mha_fp8_fwd and mha_nvfp4_fwd share, and its
  * definition; attention_codes_loop_gpu.h says what a block does.
  *
- * A tile of k is converted to f32, each key times its scales, and multiplied with one row at a time, in vectors along a
- * head. The tile of v then takes its place, and is multiplied with the weights of four rows at a time.
+ * A tile of k is converted to f32 and multiplied with one row at a time, in vectors along a head; scales of keys are
+ * factors of their scores. The tile of v then takes its place, and is multiplied with the weights of up to four rows at
+ * a time. Where the next tile to be converted lies is prefetched meanwhile: heads lie side by side, so that what is
+ * read are short pieces far from each other.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts. Includers define, before it, ATTEND and JOIN, the entries' names, ATTEND_ARGS, the type of the former's
  * argument, and CODES_OF(args), the kiln_attention_codes_args in it; and, after it, the functions that are only
- * declared here. */
+ * declared here; VALUES_UNIT is what the numbers of its tiles of v are multiples of. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_CODES_LOOP_CPU_H
 #define KILN_KERNELS_COMMON_ATTENTION_CODES_LOOP_CPU_H
 
@@ -27,6 +29,7 @@ typedef struct state {
     float queries[ROWS][SIZE], results[ROWS][SIZE];
     float tile[KEYS][SIZE]; /* of k, then of v */
     float weights[ROWS][KEYS];
+    float key_scales[KEYS];         /* factors of the tile's scores */
     float origin[ROWS];             /* the multiple of ln 2 that weights are relative to; -inf before the first key */
     float sum[ROWS], rounded[ROWS]; /* of the weights, and of their codes */
     kiln_window windows[ROWS];
@@ -49,7 +52,8 @@ KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence 
 /* Loads a row's query, times its scales. */
 KILN_INLINE void load_query(float *to, const ATTEND_ARGS *args, place at);
 
-/* Loads the tile's keys or values; zeros from work->key_end on, and behind a head's last element. */
+/* Loads the tile's values, or its keys and their scales; zeros from work->key_end on, and behind a head's last element.
+ */
 KILN_INLINE void load_tile(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
                            const kiln_attention_work *work, bool values, uint32_t key);
 
@@ -77,50 +81,78 @@ KILN_INLINE void score_row(state *held, uint32_t r) {
 
 /* Turns a row's products into weights, as codes, and rescales its previous result to the new origin. */
 KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r, uint32_t key) {
-    float *weights = held->weights[r], max = -KILN_INFINITY, sums[KEYS], rounded[KEYS];
+    float *weights = held->weights[r], sums[KEYS], rounded[KEYS];
     kiln_window window = held->windows[r];
     for (uint32_t i = 0; i < KEYS; i++) {
         bool seen = key + i >= window.begin && key + i < window.end;
-        weights[i] = seen ? weights[i] * args->scale : -KILN_INFINITY;
-        max = kiln_max(weights[i], max);
+        weights[i] = seen ? weights[i] * (args->scale * held->key_scales[i]) : -KILN_INFINITY;
+        rounded[i] = kiln_max(weights[i], -KILN_INFINITY); /* which NaN becomes */
     }
-    float origin = kiln_max(kiln_weight_origin(max), held->origin[r]);
+    KILN_UNROLL
+    for (uint32_t half = KEYS / 2; half; half /= 2) {
+        for (uint32_t i = 0; i < half; i++)
+            rounded[i] = kiln_max(rounded[i], rounded[i + half]);
+    }
+    float origin = kiln_max(kiln_weight_origin(rounded[0]), held->origin[r]);
     for (uint32_t i = 0; i < KEYS; i++) {
         float weight = kiln_exp(weights[i] - origin), seen = weights[i] == -KILN_INFINITY ? 0.0f : weight;
         sums[i] = weights[i] = seen;
     }
     round_weights(weights);
     memcpy(rounded, weights, sizeof rounded);
-    for (uint32_t half = KEYS / 2; half; half /= 2)
+    KILN_UNROLL
+    for (uint32_t half = KEYS / 2; half; half /= 2) {
         for (uint32_t i = 0; i < half; i++) {
             sums[i] += sums[i + half];
             rounded[i] += rounded[i + half];
         }
+    }
     float keep = held->origin[r] == -KILN_INFINITY ? 0.0f : kiln_exp(held->origin[r] - origin);
     held->sum[r] = KILN_FMA(held->sum[r], keep, sums[0]);
     held->rounded[r] = KILN_FMA(held->rounded[r], keep, rounded[0]);
     held->origin[r] = origin;
-    for (uint32_t d = 0; d < held->padded; d++)
+    for (uint32_t d = 0; keep != 1.0f && d < held->padded; d++)
         held->results[r][d] *= keep;
 }
 
-/* Adds the tile's values, times their weights, to the results of BLOCK rows. */
-KILN_INLINE void add_values(state *held, uint32_t first) {
+/* Adds the tile's values, times their weights, to the results of count rows, a power of two of at most BLOCK: in BLOCK
+ * sums, of which each row has some, since one would wait for itself. */
+KILN_INLINE void add_values_of(state *held, uint32_t first, uint32_t count) {
+    const uint32_t parts = BLOCK / count;
     for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
         kiln_vec sums[BLOCK];
         KILN_UNROLL
-        for (uint32_t r = 0; r < BLOCK; r++)
-            sums[r] = KILN_VEC_LOAD(held->results[first + r] + d);
-        for (uint32_t k = 0; k < KEYS; k++) {
-            kiln_vec values = KILN_VEC_LOAD(held->tile[k] + d);
+        for (uint32_t i = 0; i < BLOCK; i++)
+            sums[i] = i < count ? KILN_VEC_LOAD(held->results[first + i] + d) : KILN_VEC_ZERO();
+        for (uint32_t k = 0; k < KEYS; k += parts) {
             KILN_UNROLL
-            for (uint32_t r = 0; r < BLOCK; r++)
-                sums[r] = KILN_VEC_FMA(KILN_VEC_SET(held->weights[first + r][k]), values, sums[r]);
+            for (uint32_t i = 0; i < BLOCK; i++) {
+                const uint32_t r = i % count, key = k + i / count;
+                const kiln_vec weight = KILN_VEC_SET(held->weights[first + r][key]);
+                sums[i] = KILN_VEC_FMA(weight, KILN_VEC_LOAD(held->tile[key] + d), sums[i]);
+            }
         }
         KILN_UNROLL
-        for (uint32_t r = 0; r < BLOCK; r++)
+        for (uint32_t half = BLOCK / 2; half >= count; half /= 2) {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < half; i++)
+                sums[i] = KILN_VEC_ADD(sums[i], sums[i + half]);
+        }
+        KILN_UNROLL
+        for (uint32_t r = 0; r < count; r++)
             KILN_VEC_STORE(held->results[first + r] + d, sums[r]);
     }
+}
+
+/* The same of BLOCK rows, fewer if there are no more. */
+KILN_INLINE void add_values(state *held, uint32_t first) {
+    const uint32_t count = held->rows - first;
+    if (count == 1)
+        add_values_of(held, first, 1);
+    else if (count == 2)
+        add_values_of(held, first, 2);
+    else
+        add_values_of(held, first, BLOCK);
 }
 
 KILN_INLINE void begin_rows(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
@@ -173,7 +205,8 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, co
     for (uint32_t r = 0; r < held->rows; r++) {
         place at = place_of(plain, s, work->kv_head, work->row + r);
         float *result = held->results[r], sum = held->sum[r];
-        float factor = sum == 0.0f ? 0.0f : kiln_reciprocal(held->rounded[r]), present = sum == 0.0f ? 0.0f : 1.0f;
+        float factor = sum == 0.0f ? 0.0f : kiln_reciprocal(held->rounded[r]) * (1 / VALUES_UNIT);
+        float present = sum == 0.0f ? 0.0f : 1.0f;
         float origin = held->origin[r] + score_of_means(held, args, r, channels);
         for (uint32_t d = 0; d < plain->head_dim; d++)
             result[d] = result[d] * factor * args->v_scales[channels + d];

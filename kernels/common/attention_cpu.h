@@ -20,7 +20,6 @@
 #include "kernels/common/cpu.h"
 
 #include "kernels/common/attention_products_cpu.h"
-#include "kernels/common/float8_cpu.h"
 #include "kernels/common/sequence.h"
 
 enum {
@@ -83,9 +82,11 @@ KILN_OUTLINED void find_keys(const char **keys, const kiln_attention_args *args,
     }
 }
 
-/* Whether heads cannot be multiplied where they lie. */
-KILN_INLINE bool must_convert(const kiln_attention_args *args, kiln_cpu_dtype dtype) {
-    return has_codes(args) || args->head_dim % KILN_VEC || !widens(dtype);
+/* Whether heads are not multiplied where they lie: they cannot be, or codes had better be converted once for many rows.
+ */
+KILN_INLINE bool must_convert(const state *held, const kiln_attention_args *args, kiln_cpu_dtype dtype) {
+    if (has_codes(args)) return args->head_dim % KILN_E4M3_AT_A_TIME || held->rows > ROWS_AT_A_TIME;
+    return args->head_dim % KILN_VEC || !widens(dtype);
 }
 
 /* Converts heads to f32. */
@@ -108,7 +109,7 @@ KILN_OUTLINED void convert(state *held, const kiln_attention_args *args, const v
 KILN_OUTLINED void go_over(state *held, const kiln_attention_args *args, uint32_t first, uint32_t count,
                            kiln_cpu_dtype dtype) {
     const uint32_t rows = held->rows;
-    const bool converts = must_convert(args, dtype);
+    const bool converts = must_convert(held, args, dtype), codes = has_codes(args) && !converts;
     uint32_t next = first + held->ahead, next_head = 0;
     for (uint32_t key = 0; key < count; key += KEYS_AT_A_TIME)
         for (uint32_t head = 0; head < held->heads; head++) {
@@ -132,7 +133,11 @@ KILN_OUTLINED void go_over(state *held, const kiln_attention_args *args, uint32_
                                 .weights = &held->weights[head * rows][key],
                                 .rows = rows,
                                 .padded = held->padded};
-            if (first == 0)
+            if (codes && first == 0)
+                multiply_codes_of_keys(&p);
+            else if (codes)
+                multiply_codes_of_values(&p);
+            else if (first == 0)
                 multiply_keys(&p, converts ? KILN_CPU_f32 : dtype);
             else
                 multiply_values(&p, converts ? KILN_CPU_f32 : dtype);

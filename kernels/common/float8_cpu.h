@@ -100,6 +100,21 @@ KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {
         KILN_VEC_STORE(to + v * KILN_VEC, KILN_VEC_MUL(numbers[v], KILN_VEC_SET(1 / KILN_E4M3_UNIT)));
 }
 
+/* The numbers of count codes in KILN_E4M3_UNIT, and zeros behind them to the end of as many as are converted at a time.
+ */
+KILN_INLINE void kiln_e4m3_load_units(float *to, const uint8_t *codes, size_t count) {
+    for (size_t i = 0; i < count; i += KILN_E4M3_AT_A_TIME) {
+        uint8_t last[KILN_E4M3_AT_A_TIME] = {0};
+        kiln_vec numbers[KILN_E4M3_VECS];
+        const bool whole = count - i >= KILN_E4M3_AT_A_TIME;
+        if (!whole) memcpy(last, codes + i, count - i);
+        kiln_e4m3_vecs(numbers, whole ? codes + i : last);
+        KILN_UNROLL
+        for (size_t v = 0; v < KILN_E4M3_VECS; v++)
+            KILN_VEC_STORE(to + i + v * KILN_VEC, numbers[v]);
+    }
+}
+
 KILN_INLINE void kiln_e4m3_load(float *to, const uint8_t *codes, size_t count) {
     const size_t whole = count - count % KILN_E4M3_AT_A_TIME;
     KILN_INDEPENDENT

@@ -9,6 +9,12 @@ KILN_INLINE void code_numbers(float *to, const uint8_t *codes, size_t count) {
     kiln_e4m3_load(to, codes, count);
 }
 
+#define KEYS_UNIT KILN_E4M3_UNIT
+
+KILN_INLINE void keys_load(float *to, const uint8_t *codes, size_t count) {
+    kiln_e4m3_load_units(to, codes, count);
+}
+
 #define ATTEND mha_fp8_fwd_attend
 #define JOIN   mha_fp8_fwd_join
 #include "kernels/common/attention_codes_cpu.h"

@@ -10,6 +10,12 @@ KILN_INLINE void code_numbers(float *to, const uint8_t *codes, size_t count) {
         to[i] = (float)(int8_t)codes[i];
 }
 
+#define KEYS_UNIT 1.0f
+
+KILN_INLINE void keys_load(float *to, const uint8_t *codes, size_t count) {
+    code_numbers(to, codes, count);
+}
+
 #define ATTEND mha_int8_x_fp8_fwd_attend
 #define JOIN   mha_int8_x_fp8_fwd_join
 #include "kernels/common/attention_codes_cpu.h"

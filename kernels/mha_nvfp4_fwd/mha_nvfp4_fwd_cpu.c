@@ -10,6 +10,7 @@
 #define JOIN           mha_nvfp4_fwd_join
 #define ATTEND_ARGS    kiln_attention_nvfp4_args
 #define CODES_OF(args) (&(args)->codes)
+#define VALUES_UNIT    1.0f
 #include "kernels/common/attention_codes_loop_cpu.h"
 
 #include "kernels/common/attention_nvfp4.h"
@@ -83,11 +84,12 @@ KILN_INLINE void load_tile(state *held, const kiln_attention_nvfp4_args *args, c
     }
     for (uint32_t i = 0; i < KEYS; i++) {
         memset(held->tile[i], 0, held->padded * sizeof(float));
+        held->key_scales[i] = 0.0f;
         if (key + i >= work->key_end) continue;
         const uint64_t row = s->kv_first + key + i;
         const uint64_t scale = kv_head * (uint64_t)codes->k_scale_rows + kiln_scale_at(codes->k_index, row);
-        head_load(held->tile[i], args, codes->plain.k, args->k_blocks, row * codes->plain.kv_heads + kv_head,
-                  codes->k_scales[scale]);
+        head_load(held->tile[i], args, codes->plain.k, args->k_blocks, row * codes->plain.kv_heads + kv_head, 1.0f);
+        held->key_scales[i] = codes->k_scales[scale];
     }
 }
 
