@@ -1,5 +1,6 @@
-/* quantize_int8 for sm_100 and later: quantize_int8_gpu.c, and quantize_sm90a.h where that applies, of whose
- * instructions they have all. Not measured there. */
+/* quantize_int8 for sm_100 and later: quantize_eights_sm100.h for rows of 4096 and 8192 columns with a scale each,
+ * quantize_sm90a.h where that applies, of whose instructions they have all, quantize_int8_gpu.c for the others. Not
+ * measured there. */
 #include "kernels/common/codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
@@ -19,10 +20,13 @@ KILN_INLINE kiln_eight_bytes bounded(float *values, float bound) {
     return bound == 127.0f ? kiln_int8_eight_bounded(values) : kiln_int8_eight(values, bound);
 }
 #define KILN_QUANTIZE_BOUNDED(values, bound) bounded(values, bound)
+#include "kernels/common/quantize_eights_sm100.h"
 #include "kernels/common/quantize_sm90a.h"
 
 KILN_ENTRY(quantize_int8, kiln_quantize_args) {
     KILN_SHARED kiln_codes_exchange exchange;
+    if (kiln_quantize_even_rows(&args, &exchange)) return;
+    kiln_barrier(); /* all have read what was exchanged */
     if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums);
 }
 

@@ -185,6 +185,16 @@ static void test_scales(kiln_stream *stream) {
             }
 }
 
+/* Rows that a block has in registers, the same number of vectors for each thread, with special numbers and without. */
+static void test_even_rows(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 8; i++) {
+            shape s = {.fp8 = i % 2, .rows = 2, .cols = i / 2 % 2 ? 8192 : 4096, .scale_rows = 2, .scale_cols = 1};
+            s.source = COMPUTED;
+            run(stream, p, s, i < 4 ? any_number : special_number);
+        }
+}
+
 /* Every number that there is in 16 bits, as a code; in f32 those at which the code changes. */
 static void test_every_number(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
@@ -285,8 +295,9 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_scales), on_each_device(test_every_number),       on_each_device(test_many_rows),
-        on_each_device(test_zeros),  on_each_device(test_scales_given_again), on_one_device(test_refusals),
+        on_each_device(test_scales),    on_each_device(test_even_rows), on_each_device(test_every_number),
+        on_each_device(test_many_rows), on_each_device(test_zeros),     on_each_device(test_scales_given_again),
+        on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
