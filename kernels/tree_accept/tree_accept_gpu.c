@@ -14,6 +14,7 @@
  * Test: build/tests/ops/tree_accept_test. Bench: build/kiln bench tree_accept */
 #include "kernels/common/atomic.h"
 #include "kernels/common/combine.h"
+#include "kernels/common/pairs.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 #include "kernels/tree_accept/acceptance.h"
@@ -51,9 +52,23 @@ KILN_INLINE kiln_span span_of(const kiln_tree_accept_args *args) {
     return span;
 }
 
-/* The greatest key of the thread's elements; 0 if there is none. Maxima ignore NaN. */
-KILN_INLINE uint32_t own_greatest(kiln_span span, const kiln_element *row) {
-    float values[KILN_VECTOR], max = -KILN_INFINITY;
+/* The greater of max and the elements of the thread's vectors. Maxima ignore NaN. */
+KILN_INLINE float greatest_of_whole(kiln_span span, const kiln_element *row, float max) {
+#if KILN_PAIRS_COMPARED && __CUDA_ARCH__ >= 1000 /* two elements at once */
+    const uint32_t none = KILN_ELEMENT_NEGATIVE_INFINITY * 0x10001u;
+    uint32_t pairs[2] = {none, none};
+    float pair[2];
+    KILN_LOOP
+    KILN_FOR_WHOLE(span, vector) {
+        const kiln_vector v = kiln_vector_load(row + vector * KILN_VECTOR);
+        KILN_UNROLL
+        for (int i = 0; i < 4; i++)
+            pairs[i % 2] = kiln_pair_max(pairs[i % 2], v.words[i]);
+    }
+    kiln_pair_values(pair, kiln_pair_max(pairs[0], pairs[1]));
+    max = kiln_fast_max(pair[0], kiln_fast_max(pair[1], max));
+#else
+    float values[KILN_VECTOR];
     KILN_LOOP
     KILN_FOR_WHOLE(span, vector) {
         kiln_vector_values(values, kiln_vector_load(row + vector * KILN_VECTOR));
@@ -61,6 +76,13 @@ KILN_INLINE uint32_t own_greatest(kiln_span span, const kiln_element *row) {
         for (int i = 0; i < KILN_VECTOR; i++)
             max = kiln_fast_max(values[i], max);
     }
+#endif
+    return max;
+}
+
+/* The greatest key of the thread's elements; 0 if there is none. */
+KILN_INLINE uint32_t own_greatest(kiln_span span, const kiln_element *row) {
+    float max = greatest_of_whole(span, row, -KILN_INFINITY);
     KILN_LOOP
     KILN_FOR_REST(span, i)
     max = kiln_fast_max(kiln_element_to_f32(row[i]), max);
