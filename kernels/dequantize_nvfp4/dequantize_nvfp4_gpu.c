@@ -17,7 +17,7 @@
 #include "kernels/dequantize_nvfp4/dequantize_nvfp4_args.h"
 
 #if KILN_E2M1_INSTRUCTION
-#include "kernels/arch/sm80_e4m3.h"
+#include "kernels/arch/sm100_scaled.h"
 #include "kernels/arch/sm89_pairs.h"
 #elif defined(__HIP__)
 #include "kernels/common/code_halves.h"
@@ -30,10 +30,19 @@ typedef uint32_t codes_of_vector;
 #endif
 
 /* The place of an element's scale from that of the tile's first, whose number is a multiple of 4. */
-KILN_INLINE uint32_t place_of(const kiln_dequantize_nvfp4_args *args, uint32_t col) {
+KILN_INLINE uint32_t place_of(bool swizzled, uint32_t col) {
     const uint32_t block = col / KILN_NVFP4_BLOCK;
-    return args->swizzled ? block / 4 * 512 + block % 4 : block;
+    return swizzled ? block / 4 * 512 + block % 4 : block;
 }
+
+#if KILN_E2M1_INSTRUCTION
+/* The scales of a thread's vectors. */
+KILN_INLINE void take_scales(uint32_t *of_blocks, kiln_span s, const uint8_t *scales, bool swizzled) {
+    KILN_UNROLL
+    for (uint32_t k = 0, vector = s.first; k < KILN_THREAD_VECTORS; k++, vector += s.lanes)
+        if (vector < s.whole) of_blocks[k] = scales[place_of(swizzled, vector * KILN_VECTOR)];
+}
+#endif
 
 /* The numbers of a vector's codes times those of their scale, which are exact: where a device converts E2M1, as f16. */
 #if KILN_E2M1_INSTRUCTION
@@ -44,10 +53,10 @@ KILN_INLINE void scaled_of(float *values, codes_of_vector held, uint32_t scale) 
 #else
     kiln_sm100f_cvt_f16x2_e2m1x8(numbers, held);
 #endif
-    kiln_sm89_cvt_f16x2_e4m3x4(factors, scale * 0x0101u);
+    kiln_sm89_cvt_f16x2_e4m3x4(factors, scale);
     KILN_UNROLL
     for (int i = 0; i < KILN_VECTOR / 2; i++)
-        kiln_ptx_cvt_f32_f16x2(&values[2 * i], kiln_sm80_mul_f16x2(numbers[i], factors[0]));
+        kiln_sm100_scaled_f16x2(&values[2 * i], numbers[i], (uint16_t)factors[0], -0.0f);
 }
 #elif defined(__CUDACC__)
 /* As kiln_e2m1_number, of the code at a place of a word: a shift that keeps the sign moves its other bits too. */
@@ -94,8 +103,16 @@ KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
     for (uint32_t k = 0, vector = s.first; k < KILN_THREAD_VECTORS; k++, vector += s.lanes)
         if (vector < s.whole) {
             held[k] = *(const codes_of_vector *)(codes + vector * KILN_VECTOR / 2);
-            of_blocks[k] = scales[place_of(&args, vector * KILN_VECTOR)];
+#if !KILN_E2M1_INSTRUCTION
+            of_blocks[k] = scales[place_of(args.swizzled, vector * KILN_VECTOR)];
+#endif
         }
+#if KILN_E2M1_INSTRUCTION /* so fast that it pays to ask for the layout once */
+    if (args.swizzled)
+        take_scales(of_blocks, s, scales, true);
+    else
+        take_scales(of_blocks, s, scales, false);
+#endif
     KILN_UNROLL
     for (uint32_t k = 0, vector = s.first; k < KILN_THREAD_VECTORS; k++, vector += s.lanes) {
         if (vector >= s.whole) break;
@@ -103,7 +120,7 @@ KILN_ENTRY(dequantize_nvfp4, kiln_dequantize_nvfp4_args) {
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
-        float scale = kiln_e4m3_number(scales[place_of(&args, i)]);
+        float scale = kiln_e4m3_number(scales[place_of(args.swizzled, i)]);
         float value = kiln_e2m1_number((uint32_t)codes[i / 2] >> i % 2 * 4) * scale;
         y[i] = kiln_element_from_f32(kiln_product(value, global_scale));
     }

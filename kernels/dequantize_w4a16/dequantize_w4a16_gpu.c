@@ -18,6 +18,14 @@
 #include "kernels/arch/ptx_halves.h"
 #endif
 
+/* Whether numbers of 16 bits are multiplied as they are. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)
+#include "kernels/arch/sm100_scaled.h"
+#define MIXED 1
+#else
+#define MIXED 0
+#endif
+
 #if defined(KILN_PART_f32)
 typedef uint16_t codes_of_vector;
 #else
@@ -25,12 +33,14 @@ typedef uint32_t codes_of_vector;
 #endif
 
 typedef struct group {
+    kiln_element element; /* scale, as it was read */
     float scale, zero;
 } group;
 
 KILN_INLINE group group_of(const kiln_dequantize_w4a16_args *args, uint64_t row, uint32_t col) {
     uint64_t at = row * (uint64_t)args->scale_row_step + (col >> args->group_log2) * (uint64_t)args->scale_group_step;
-    group g = {kiln_element_to_f32(((const kiln_element *)args->scales)[at]), 0.0f};
+    const kiln_element element = ((const kiln_element *)args->scales)[at];
+    group g = {element, kiln_element_to_f32(element), 0.0f};
     if (args->zeros) g.zero = kiln_element_to_f32(((const kiln_element *)args->zeros)[at]);
     return g;
 }
@@ -39,6 +49,23 @@ KILN_INLINE group group_of(const kiln_dequantize_w4a16_args *args, uint64_t row,
 KILN_INLINE float weight_of(uint32_t word, group g) {
     return KILN_FMA(kiln_float(0x4b000000u | ((word & 15u) ^ 8u)) - 8388616.0f, g.scale, g.zero);
 }
+
+/* Two of a word's integers, from the lowest bits of its halves on, or from the next four, times the scale plus zero. */
+#if MIXED
+KILN_INLINE void two_weights(float *values, uint32_t word, bool highs, group g) {
+#if defined(KILN_PART_f16)
+    kiln_sm100_scaled_f16x2(values, highs ? kiln_ptx_int4_highs(word) : kiln_ptx_int4_lows(word), g.element, g.zero);
+#else
+    kiln_sm100_scaled_bf16x2(values, kiln_sm100_int4_bf16x2(highs ? word >> 4 : word), g.element, g.zero);
+#endif
+}
+#elif defined(__CUDACC__)
+KILN_INLINE void two_weights(float *values, uint32_t word, bool highs, group g) {
+    kiln_ptx_cvt_f32_f16x2(values, highs ? kiln_ptx_int4_highs(word) : kiln_ptx_int4_lows(word));
+    values[0] = KILN_FMA(values[0], g.scale, g.zero);
+    values[1] = KILN_FMA(values[1], g.scale, g.zero);
+}
+#endif
 
 /* Those of a vector's integers. */
 KILN_INLINE kiln_vector weights_of(codes_of_vector codes, group g) {
@@ -53,10 +80,9 @@ KILN_INLINE kiln_vector weights_of(codes_of_vector codes, group g) {
     KILN_UNROLL
     for (int i = 0; i < KILN_VECTOR / 2; i++) {
         float pair[2];
-        const uint32_t word = biased >> (i & 2) * 4;
-        kiln_ptx_cvt_f32_f16x2(pair, i & 1 ? kiln_ptx_int4_highs(word) : kiln_ptx_int4_lows(word));
-        values[i] = KILN_FMA(pair[0], g.scale, g.zero);
-        values[i + KILN_VECTOR / 2] = KILN_FMA(pair[1], g.scale, g.zero);
+        two_weights(pair, biased >> (i & 2) * 4, i & 1, g);
+        values[i] = pair[0];
+        values[i + KILN_VECTOR / 2] = pair[1];
     }
     return kiln_vector_of(values);
 #endif
