@@ -22,6 +22,11 @@
 #include "kernels/common/two.h"
 #include "kernels/softmax_update/state.h"
 
+#if defined(__HIP__)
+#include "kernels/arch/gfx_ballot.h"
+#include "kernels/common/row_reduce.h"
+#endif
+
 /* How scores become powers of 2: (x - shift) log2 e - power. The difference of scores beyond 2^10 is exact where it
  * counts; that of smaller ones need not be, but power is little. */
 typedef struct base {
@@ -82,7 +87,34 @@ KILN_INLINE void take(held *h, kiln_span s, uint32_t lanes_log2, uint32_t begin,
     }
 }
 
+#if defined(__HIP__) && !defined(KILN_PART_f32)
+/* The greatest element as integers have it, two at a time: of bits as signed ones the greatest, unless all are
+ * negative; then the least of unsigned ones, which no NaN is. Returns NaN if a positive one is the greatest. */
+KILN_INLINE float greatest_quickly(const held *h) {
+    typedef int16_t signed_two __attribute__((ext_vector_type(2)));
+    typedef uint16_t unsigned_two __attribute__((ext_vector_type(2)));
+    const unsigned_two none = KILN_ELEMENT_NEGATIVE_INFINITY;
+    signed_two positive = (signed_two)(int16_t)KILN_ELEMENT_NEGATIVE_INFINITY;
+    unsigned_two negative = none;
+    FOR_USED(h, k) {
+        KILN_UNROLL
+        for (int i = 0; i < 4; i++) {
+            const uint32_t word = h->vectors[k].words[i];
+            positive = __builtin_elementwise_max(positive, __builtin_bit_cast(signed_two, word));
+            negative = __builtin_elementwise_min(negative, __builtin_bit_cast(unsigned_two, word));
+        }
+    }
+    const int16_t greatest = positive.x > positive.y ? positive.x : positive.y;
+    const uint16_t least = negative.x < negative.y ? negative.x : negative.y;
+    return kiln_element_to_f32(greatest < 0 ? least : (kiln_element)greatest);
+}
+#endif
+
 KILN_INLINE float greatest_of(const held *h, float max) {
+#if defined(__HIP__) && !defined(KILN_PART_f32)
+    const float quickly = greatest_quickly(h);
+    if (!kiln_gfx_ballot(quickly != quickly)) return kiln_fast_max(quickly, max);
+#endif
     kiln_greatest_number greatest = kiln_greatest_number_none(false);
     FOR_USED(h, k)
     kiln_greatest_number_take(&greatest, h->vectors[k], false);
@@ -128,9 +160,12 @@ KILN_INLINE float infinities(kiln_span s, const kiln_element *x) {
     return count;
 }
 
-/* Over the threads of a row. exchange is shared memory that nothing else is in. kiln_row_reduce is not for this: its
+/* Over the threads of a row. exchange is shared memory that nothing else is in. kiln_row_reduce is for AMD alone: its
  * loops are unrolled, which takes more room in an image. */
 KILN_INLINE float reduce(float value, uint32_t lanes_log2, float *exchange, kiln_reduction reduction) {
+#if defined(__HIP__)
+    return kiln_row_reduce(value, lanes_log2, exchange, reduction);
+#else
     uint32_t own = kiln_thread() >> KILN_SUBGROUP_LOG2,
              lanes = 1u << (lanes_log2 < KILN_SUBGROUP_LOG2 ? lanes_log2 : KILN_SUBGROUP_LOG2);
     KILN_LOOP
@@ -145,6 +180,7 @@ KILN_INLINE float reduce(float value, uint32_t lanes_log2, float *exchange, kiln
     for (uint32_t i = 1; i < 1u << (lanes_log2 - KILN_SUBGROUP_LOG2); i++)
         value = kiln_combine(value, exchange[first + i], reduction);
     return value;
+#endif
 }
 
 KILN_ENTRY(softmax_update, kiln_softmax_update_args) {
