@@ -99,21 +99,31 @@ KILN_INLINE void kiln_four_limit(float (*values)[KILN_EIGHT], kiln_codes_format 
         kiln_four_shift(values, values[0][0] == values[0][0] ? kiln_fast_clamp(values[0][0], greatest) : nan);
 }
 
+/* kiln_int8_word (code_words.h). */
+KILN_INLINE uint32_t kiln_four_int8(const float *values) {
+    const kiln_two one = kiln_two_of(0x1.8p23f, 0x1.8p23f);
+    const kiln_two low = kiln_two_of(values[0], values[1]) + one, high = kiln_two_of(values[2], values[3]) + one;
+    const uint32_t sums[4] = {kiln_bits(low.x), kiln_bits(low.y), kiln_bits(high.x), kiln_bits(high.y)};
+    return kiln_bytes_of(sums, 0);
+}
+
 /* Writes a thread's eights, which are lost, and the scales. state: kiln_codes_state's. */
 KILN_INLINE void kiln_four_put(const kiln_codes_args *args, kiln_codes_place p, float (*values)[KILN_EIGHT],
                                float state, kiln_codes_format format) {
     const uint32_t own = p.inside ? (uint32_t)args->shape.cols / KILN_EIGHT : 0;
     const float factor = state * KILN_FOUR_UNIT(format);
-    float special = 0.0f;
+    kiln_two special = kiln_two_of(0.0f, 0.0f);
     KILN_UNROLL
     for (int i = 0; i < KILN_FOUR; i++) {
         KILN_UNROLL
-        for (int e = 0; e < KILN_EIGHT; e++) {
-            values[i][e] *= factor;
-            special = KILN_FMA(values[i][e], 0.0f, special);
+        for (int e = 0; e < KILN_EIGHT; e += 2) {
+            const kiln_two products = kiln_two_of(values[i][e], values[i][e + 1]) * factor;
+            special = __builtin_elementwise_fma(products, (kiln_two)0.0f, special);
+            values[i][e] = products.x;
+            values[i][e + 1] = products.y;
         }
     }
-    if (special != special) kiln_four_limit(values, format);
+    if (__builtin_isunordered(special.x, special.y)) kiln_four_limit(values, format);
     uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + p.lane * KILN_EIGHT;
     KILN_UNROLL
     for (uint32_t i = 0; i < KILN_FOUR; i++, codes += p.lanes * KILN_EIGHT) {
@@ -121,7 +131,7 @@ KILN_INLINE void kiln_four_put(const kiln_codes_args *args, kiln_codes_place p, 
         KILN_UNROLL
         for (int w = 0; w < 2; w++)
             bytes.words[w] =
-                format == KILN_CODES_E4M3 ? kiln_four_e4m3(values[i] + 4 * w) : kiln_int8_word(values[i] + 4 * w);
+                format == KILN_CODES_E4M3 ? kiln_four_e4m3(values[i] + 4 * w) : kiln_four_int8(values[i] + 4 * w);
         if (p.lane + i * p.lanes < own) *(kiln_eight_bytes *)codes = bytes;
     }
 }

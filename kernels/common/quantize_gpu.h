@@ -3,6 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_GPU_H
 #define KILN_KERNELS_COMMON_QUANTIZE_GPU_H
 
+#include "kernels/common/greatest_magnitude.h"
 #include "kernels/common/minimum.h"
 #include "kernels/common/quantize_scale.h"
 #include "kernels/common/reduce.h"
@@ -14,12 +15,40 @@ typedef struct kiln_quantize_codes {
     uint32_t words[KILN_QUADS];
 } __attribute__((aligned(KILN_VECTOR))) kiln_quantize_codes;
 
-KILN_INLINE float kiln_quantize_greater(float greatest, const float *values) {
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR; i++) /* NaN is not greater */
-        greatest = kiln_fast_max(__builtin_fabsf(values[i]), greatest);
+/* The greatest magnitude so far, with a vector's elements: on AMD as they were read. NaN is not greater. */
+#if defined(__HIP__)
+typedef kiln_greatest_magnitude kiln_quantize_greatest;
+KILN_INLINE kiln_quantize_greatest kiln_quantize_none(void) {
+    return kiln_greatest_magnitude_none();
+}
+KILN_INLINE float kiln_quantize_value(kiln_quantize_greatest greatest) {
+    return kiln_greatest_magnitude_value(greatest);
+}
+KILN_INLINE void kiln_quantize_take(kiln_quantize_greatest *greatest, kiln_vector vector) {
+    kiln_greatest_magnitude_take(greatest, vector);
+}
+KILN_INLINE void kiln_quantize_take_one(kiln_quantize_greatest *greatest, kiln_element element) {
+    kiln_greatest_magnitude_take_one(greatest, element);
+}
+#else
+typedef float kiln_quantize_greatest;
+KILN_INLINE kiln_quantize_greatest kiln_quantize_none(void) {
+    return 0.0f;
+}
+KILN_INLINE float kiln_quantize_value(kiln_quantize_greatest greatest) {
     return greatest;
 }
+KILN_INLINE void kiln_quantize_take(kiln_quantize_greatest *greatest, kiln_vector vector) {
+    float values[KILN_VECTOR];
+    kiln_vector_values(values, vector);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++)
+        *greatest = kiln_fast_max(__builtin_fabsf(values[i]), *greatest);
+}
+KILN_INLINE void kiln_quantize_take_one(kiln_quantize_greatest *greatest, kiln_element element) {
+    *greatest = kiln_fast_max(__builtin_fabsf(kiln_element_to_f32(element)), *greatest);
+}
+#endif
 
 /* The codes of a vector's values, which become their products with the factor. */
 KILN_INLINE void kiln_quantize_put(uint8_t *codes, const float *values, float factor, float smax) {
@@ -49,6 +78,7 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
 
     float value = 0.0f, values[KILN_VECTOR];
     if (args->source == KILN_QUANTIZE_COMPUTED) { /* by all threads, including those without a row */
+        kiln_quantize_greatest greatest = kiln_quantize_none();
         KILN_LOOP
         for (; s.row < end; s.row += step) {
             x = kiln_span_of_input(s, args->x, args->x_stride);
@@ -56,14 +86,13 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
             KILN_FOR_WHOLE(s, vector) {
                 kiln_vector held = kept;
                 if (vector != s.first || s.row != first) held = kiln_vector_load(x + vector * KILN_VECTOR);
-                kiln_vector_values(values, held);
-                value = kiln_quantize_greater(value, values);
+                kiln_quantize_take(&greatest, held);
             }
             KILN_LOOP
             KILN_FOR_REST(s, i)
-            value = kiln_fast_max(__builtin_fabsf(kiln_element_to_f32(x[i])), value);
+            kiln_quantize_take_one(&greatest, x[i]);
         }
-        value = kiln_reduce(value, args->scale_lanes_log2, exchange, KILN_REDUCE_MAX);
+        value = kiln_reduce(kiln_quantize_value(greatest), args->scale_lanes_log2, exchange, KILN_REDUCE_MAX);
     }
     KILN_LOOP
     for (s.row = first; s.row < end; s.row += step) {

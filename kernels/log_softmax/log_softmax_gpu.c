@@ -19,6 +19,7 @@
  * Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax */
 #include "kernels/common/exp_sum.h"
 #include "kernels/common/logarithm.h"
+#include "kernels/common/two.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 
 /* The values of the vectors that can be held, and the sum of their exponentials. */
@@ -44,8 +45,16 @@ KILN_INLINE kiln_exp_sum take(float held[KILN_HELD][KILN_VECTOR], kiln_span s, c
 KILN_INLINE void put_values(kiln_element *y, const float *values, float origin, float log_sum) {
     float results[KILN_VECTOR];
     KILN_UNROLL
+#if defined(__HIP__) /* two at a time where the device can */
+    for (int i = 0; i < KILN_VECTOR; i += 2) {
+        const kiln_two two = kiln_two_of(values[i], values[i + 1]) - origin - log_sum;
+        results[i] = two.x;
+        results[i + 1] = two.y;
+    }
+#else
     for (int i = 0; i < KILN_VECTOR; i++)
         results[i] = values[i] - origin - log_sum;
+#endif
     kiln_vector_store(y, kiln_vector_of(results));
 }
 
