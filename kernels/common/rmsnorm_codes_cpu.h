@@ -30,12 +30,20 @@ KILN_INLINE void kiln_rmsnorm_sums(const kiln_rmsnorm_codes_args *args, float *s
 /* The sum of a row's squares, in the order of the devices' threads: eights go in turn to as many sums as a row has
  * threads; these are added pairwise within 32 threads, and the sums of 32 threads in their order. */
 KILN_INLINE float kiln_rmsnorm_squares(const kiln_rmsnorm_codes_args *args, uint64_t row, kiln_cpu_dtype dtype) {
-    float tile[KILN_TILE], sums[KILN_BLOCK] = {0};
+    float tile[KILN_TILE], eights[KILN_TILE_EIGHTS], sums[KILN_BLOCK] = {0};
     const uint32_t lanes = 1u << args->out.shape.lanes_log2;
+    const size_t most = kiln_min(lanes, KILN_TILE_EIGHTS); /* that lie beside each other in sums */
     KILN_FOR_CODES_TILES(&args->out, row, at) {
         kiln_rmsnorm_sums(args, tile, &at, dtype);
+        KILN_INDEPENDENT
         for (size_t i = 0; i < KILN_TILE_EIGHTS; i++)
-            sums[(at.first + i) & (lanes - 1)] += kiln_eight_squares(tile + i * KILN_EIGHT);
+            eights[i] = kiln_eight_squares(tile + i * KILN_EIGHT);
+        for (size_t i = 0; i < KILN_TILE_EIGHTS; i += most) {
+            float *to = sums + ((at.first + i) & (lanes - 1));
+            KILN_INDEPENDENT
+            for (size_t j = 0; j < most; j++)
+                to[j] += eights[i + j];
+        }
     }
     for (uint32_t step = 1; step < lanes && step < KILN_SUBGROUP; step *= 2)
         for (uint32_t i = 0; i < lanes; i += 2 * step)

@@ -20,6 +20,8 @@ enum { KILN_VEC = 16, KILN_VEC_REGISTERS = 32 };
 #define KILN_VEC_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define KILN_VEC_ADD(a, b)    _mm512_add_ps(a, b)
 #define KILN_VEC_MUL(a, b)    _mm512_mul_ps(a, b)
+#define KILN_VEC_MIN(a, b)    _mm512_min_ps(a, b) /* b if a is NaN, at every level */
+#define KILN_VEC_MAX(a, b)    _mm512_max_ps(a, b)
 #define KILN_VEC_ZIP_LOW(a, b) \
     _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b)
 #define KILN_VEC_ZIP_HIGH(a, b) \
@@ -34,6 +36,8 @@ enum { KILN_VEC = 8, KILN_VEC_REGISTERS = 16 };
 #define KILN_VEC_FMA(a, b, c)   _mm256_fmadd_ps(a, b, c)
 #define KILN_VEC_ADD(a, b)      _mm256_add_ps(a, b)
 #define KILN_VEC_MUL(a, b)      _mm256_mul_ps(a, b)
+#define KILN_VEC_MIN(a, b)      _mm256_min_ps(a, b)
+#define KILN_VEC_MAX(a, b)      _mm256_max_ps(a, b)
 #define KILN_VEC_ZIP_LOW(a, b)  _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20)
 #define KILN_VEC_ZIP_HIGH(a, b) _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31)
 #elif defined(__aarch64__)
@@ -46,6 +50,8 @@ enum { KILN_VEC = 4, KILN_VEC_REGISTERS = 32 };
 #define KILN_VEC_FMA(a, b, c)   vfmaq_f32(c, a, b)
 #define KILN_VEC_ADD(a, b)      vaddq_f32(a, b)
 #define KILN_VEC_MUL(a, b)      vmulq_f32(a, b)
+#define KILN_VEC_MIN(a, b)      vbslq_f32(vcltq_f32(a, b), a, b)
+#define KILN_VEC_MAX(a, b)      vbslq_f32(vcgtq_f32(a, b), a, b)
 #define KILN_VEC_ZIP_LOW(a, b)  vzip1q_f32(a, b)
 #define KILN_VEC_ZIP_HIGH(a, b) vzip2q_f32(a, b)
 #else
@@ -58,6 +64,8 @@ enum { KILN_VEC = 4, KILN_VEC_REGISTERS = 16 };
 #define KILN_VEC_FMA(a, b, c)   _mm_add_ps(_mm_mul_ps(a, b), c)
 #define KILN_VEC_ADD(a, b)      _mm_add_ps(a, b)
 #define KILN_VEC_MUL(a, b)      _mm_mul_ps(a, b)
+#define KILN_VEC_MIN(a, b)      _mm_min_ps(a, b)
+#define KILN_VEC_MAX(a, b)      _mm_max_ps(a, b)
 #define KILN_VEC_ZIP_LOW(a, b)  _mm_unpacklo_ps(a, b)
 #define KILN_VEC_ZIP_HIGH(a, b) _mm_unpackhi_ps(a, b)
 #endif
