@@ -68,6 +68,11 @@ KILN_INLINE void kiln_turn_give(kiln_vector *vector, const float *values) {
 #endif
 }
 
+/* Before the loop over a vector's quads: a loop, for the size of the image, unless the includer says otherwise. */
+#if !defined(KILN_TURN_QUADS)
+#define KILN_TURN_QUADS KILN_LOOP
+#endif
+
 /* Rotates the pairs of two vectors, from pair number first on. */
 KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
                                    const kiln_element *x, uint32_t first, uint32_t second) {
@@ -79,7 +84,7 @@ KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *pl
     }
     float a[4], b[4];
     kiln_direction d[4];
-    KILN_LOOP
+    KILN_TURN_QUADS
     for (uint32_t quad = 0; quad < KILN_QUADS; quad++) {
         kiln_turn_take(&va, a);
         kiln_turn_take(&vb, b);
