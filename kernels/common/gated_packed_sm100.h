@@ -40,4 +40,12 @@ KILN_INLINE kiln_packed kiln_packed_silu_within(kiln_packed t) {
     return kiln_packed_mul(t, kiln_packed_fma(error, start, start));
 }
 
+/* Whether none of the numbers whose squares were added is beyond a bound in magnitude, which is certain if the sum is
+ * less than the bound's square by more than the rounding of sums. NaN is beyond it. */
+KILN_INLINE bool kiln_packed_within(kiln_packed squares, float bound) {
+    float sums[2];
+    kiln_unpack(sums, squares);
+    return sums[0] + sums[1] < bound * bound * 0.999f;
+}
+
 #endif

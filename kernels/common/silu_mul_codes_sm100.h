@@ -8,8 +8,6 @@
 #include "kernels/common/gated_packed_sm100.h"
 #include "kernels/common/silu_mul_codes_gpu.h"
 
-#define KILN_SILU_MUL_WITHIN 0.999f /* less than 1 by more than the rounding of a sum of squares */
-
 /* An eight in shared memory, a half in each of two rows of the block's threads. */
 KILN_INLINE void kiln_eight_pairs_keep(kiln_codes_kept *kept, const kiln_packed *pairs) {
     KILN_UNROLL
@@ -54,7 +52,6 @@ KILN_INLINE void kiln_silu_mul_pairs(const kiln_silu_mul_codes_args *args, kiln_
     kiln_eight_loaded gates[COUNT], ups[COUNT];
     kiln_packed factors[KILN_EIGHT_PAIRS];
     kiln_packed squares = kiln_packed_of(0.0f);
-    float sums[2];
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++) {
         gates[i] = kiln_eight_loaded_from(gate + i * STEP);
@@ -67,9 +64,7 @@ KILN_INLINE void kiln_silu_mul_pairs(const kiln_silu_mul_codes_args *args, kiln_
         for (int e = 0; e < KILN_EIGHT_PAIRS; e++)
             squares = kiln_packed_fma(results[i][e], results[i][e], squares);
     }
-    kiln_unpack(sums, squares);
-    if (sums[0] + sums[1] <
-        args->bound * args->bound * KILN_SILU_MUL_WITHIN) { /* no gate is beyond the bound, or NaN */
+    if (kiln_packed_within(squares, args->bound)) {
         KILN_UNROLL
         for (int i = 0; i < COUNT; i++) {
             kiln_eight_pairs(factors, &ups[i]);

@@ -9,6 +9,10 @@
 #include "kernels/common/gated_exactly.h"
 #include "kernels/common/silu_mul_codes_args.h"
 
+#if __CUDA_ARCH__ >= 1000
+#include "kernels/common/gated_packed_sm100.h"
+#endif
+
 enum { HELD_BLOCKS = KILN_SILU_MUL_HELD / 2, HELD_QUADS = KILN_NVFP4_BLOCK / 4 };
 
 /* Whether no element of a block is beyond a bound in magnitude. NaN is. */
@@ -22,6 +26,15 @@ KILN_INLINE bool held_within(const kiln_codes_held_block *held, float bound) {
         greatest = kiln_pair_greater_or_nan(greatest, held->vectors[i / 4].words[i % 4]);
     kiln_pair_values(pair, greatest);
     within = __builtin_fabsf(pair[0]) <= bound && __builtin_fabsf(pair[1]) <= bound;
+#elif defined(KILN_PART_f32) && __CUDA_ARCH__ >= 1000
+    kiln_packed squares = kiln_packed_of(0.0f);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_NVFP4_BLOCK; i += 2) {
+        const uint32_t *words = &held->vectors[i / 4].words[i % 4];
+        const kiln_packed pair = kiln_pack(kiln_float(words[0]), kiln_float(words[1]));
+        squares = kiln_packed_fma(pair, pair, squares);
+    }
+    within = kiln_packed_within(squares, bound);
 #elif defined(KILN_PART_f32)
     uint32_t greatest = 0;
     KILN_UNROLL
@@ -46,15 +59,24 @@ KILN_INLINE void held_results(const kiln_silu_mul_codes_args *args, float *value
     float factors[KILN_NVFP4_BLOCK];
     kiln_codes_held_values(values, gates);
     kiln_codes_held_values(factors, ups);
+    if (within) {
+        KILN_UNROLL
+        for (int i = 0; i < KILN_NVFP4_BLOCK; i += 2) {
+#if __CUDA_ARCH__ >= 1000
+            const kiln_packed results = kiln_packed_silu_within(kiln_pack(values[i], values[i + 1]));
+            kiln_unpack(&values[i], kiln_packed_mul(results, kiln_pack(factors[i], factors[i + 1])));
+#else
+            values[i] = kiln_gated_within(values[i], values[i]) * factors[i];
+            values[i + 1] = kiln_gated_within(values[i + 1], values[i + 1]) * factors[i + 1];
+#endif
+        }
+        return;
+    }
     KILN_UNROLL
     for (int i = 0; i < KILN_NVFP4_BLOCK; i++) {
-        if (within) {
-            values[i] = kiln_gated_within(values[i], values[i]) * factors[i];
-        } else {
-            float argument = kiln_fast_min(values[i], args->bound);
-            if (args->coefficients[1] != 0.0f) argument = kiln_gated_argument(argument, args->coefficients);
-            values[i] = kiln_gated_result(values[i], argument, args->bound) * factors[i];
-        }
+        float argument = kiln_fast_min(values[i], args->bound);
+        if (args->coefficients[1] != 0.0f) argument = kiln_gated_argument(argument, args->coefficients);
+        values[i] = kiln_gated_result(values[i], argument, args->bound) * factors[i];
     }
 }
 
