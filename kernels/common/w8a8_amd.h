@@ -1,36 +1,20 @@
 /* The kernels of gemm_int8 and gemm_fp8 by the matrix units of AMD chips, for rows of a and b that are 16-byte aligned,
  * beside the portable ones (w8a8_gpu.h) for the rest; w8a8_amd_rows.h is for few rows.
  *
- * A block does a square tile of d, and each of its waves a part of it by products of SIDE x SIDE. A stage is 64 bytes
- * of each row: 64 codes, or 32 of those that are multiplied as f16. There are two in LDS: while one is multiplied the
- * next is on its way into registers, which write it to the other at the end; one barrier a stage. A row of a stage is
- * 64 bytes and 16 more, whereby neither writes nor reads meet a bank twice. Behind its rows are their scales for the
- * group of 128 codes that it is of: where there are such, the products of a group are made for themselves, scaled and
- * added to the sums in f32; else products are added over all of k, int8's in int32 and E4M3's in f32, and scaled at the
- * end. Blocks go over d in groups of 8 rows of tiles, so that what they read stays in L2; where a chip is of several
- * dies, to which it deals blocks in turn, each has tiles that are neighbours. A lane's sums leave by LDS that is its
- * own, for registers have no index, a product's at a time, of which each element is of a row that neighbouring lanes
- * write.
+ * A block's tile is square. A stage is 64 bytes of each row: 64 codes, or 32 of those that are multiplied as f16. There
+ * are two in LDS: while one is multiplied the next is on its way into registers, which write it to the other at the
+ * end; one barrier a stage. Behind its rows are their scales for the group of 128 codes that it is of: where there are
+ * such, the products of a group are made for themselves, scaled and added to the sums in f32; else products are added
+ * over all of k, int8's in int32 and E4M3's in f32, and scaled at the end. matmul_amd.h tells the rest.
  *
- * Includers define `tile`, a chip's matrix unit and what it takes of codes, from w8a8_amd_units.h:
- *   WAVE, SIDE              lanes of a wave; rows and columns of a product
- *   DIES                    of the chip
- *   WIDTH                   bytes of a code as it is multiplied
- *   put(codes, to)          writes 16 codes as they are multiplied, WIDTH vectors
- *   fragment, load(row, lane)  a lane's part of SIDE rows and 32 bytes of each, from their first vector of the first
- * row on, with ROW_PITCH vectors from row to row PRODUCTS                that a fragment takes sums a lane's elements
- * of a product, ELEMENTS of them multiply(a, b, product, sums), value(sum): such a sum as f32 row_of(lane, element) its
- * row of the product; its column is lane % SIDE */
+ * Includers define `tile`, a chip's matrix unit, and what it takes of codes, from w8a8_amd_units.h:
+ *   WIDTH                 vectors of 16 codes as they are multiplied; put(codes, to) writes them
+ *   value(sum)            a sum of the unit's as f32 */
 #ifndef KILN_KERNELS_COMMON_W8A8_AMD_H
 #define KILN_KERNELS_COMMON_W8A8_AMD_H
 
 #include "kernels/common/w8a8_amd_units.h"
 #include "kernels/common/w8a8_gpu.h"
-
-enum : uint32_t {
-    STEP_VECTORS = 2, /* of a row in a fragment */
-    RASTER = 8        /* rows of tiles that neighbouring blocks go over together */
-};
 
 /* ---- Stages ---- */
 
@@ -51,9 +35,8 @@ template <class tile, uint32_t HEIGHT> struct stage_source {
     kiln_vector next[COUNT];
     float next_scale;
 
-    /* Eight neighbouring threads have the same vector of 8 rows: their writes meet no bank twice. */
-    KILN_INLINE uint32_t load_row(void) { return kiln_thread() % 8 + kiln_thread() / (8 * VECTORS) * 8; }
-    KILN_INLINE uint32_t load_vector(void) { return kiln_thread() / 8 % VECTORS; }
+    KILN_INLINE uint32_t load_row(void) { return stage_row<VECTORS>(); }
+    KILN_INLINE uint32_t load_vector(void) { return stage_vector<VECTORS>(); }
 };
 
 /* Rows beyond the last are the last one. */
@@ -126,31 +109,6 @@ KILN_INLINE void store_stage(const stage_source<tile, HEIGHT> &of, kiln_vector *
 
 /* ---- Products ---- */
 
-/* Adds the products of a stage to a wave's: a and b are at its first rows. */
-template <class tile, uint32_t DOWN, uint32_t ACROSS>
-KILN_INLINE void multiply_stage(typename tile::sums (*sums)[ACROSS], const kiln_vector *a, const kiln_vector *b) {
-    const uint32_t lane = kiln_thread() % tile::WAVE;
-    KILN_UNROLL
-    for (uint32_t step = 0; step < ROW_VECTORS; step += STEP_VECTORS) {
-        typename tile::fragment left[DOWN], right[ACROSS];
-        KILN_UNROLL
-        for (uint32_t i = 0; i < DOWN; i++)
-            left[i] = tile::load(a + i * tile::SIDE * ROW_PITCH + step, lane);
-        KILN_UNROLL
-        for (uint32_t j = 0; j < ACROSS; j++)
-            right[j] = tile::load(b + j * tile::SIDE * ROW_PITCH + step, lane);
-        KILN_UNROLL
-        for (uint32_t product = 0; product < tile::PRODUCTS; product++) {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < DOWN; i++) {
-                KILN_UNROLL
-                for (uint32_t j = 0; j < ACROSS; j++)
-                    sums[i][j] = tile::multiply(left[i], right[j], product, sums[i][j]);
-            }
-        }
-    }
-}
-
 /* Takes a wave's products of a group into its sums, and begins those of the next. Scales are at its first rows. */
 template <class tile, uint32_t DOWN, uint32_t ACROSS>
 KILN_INLINE void promote(float (*sums)[ACROSS][tile::ELEMENTS], typename tile::sums (*products)[ACROSS],
@@ -174,63 +132,7 @@ KILN_INLINE void promote(float (*sums)[ACROSS][tile::ELEMENTS], typename tile::s
     }
 }
 
-/* ---- The end ---- */
-
-/* Writes a wave's sums to d, or to the partial sums where blocks share k. They get their scales here, where they have
- * none yet. */
-template <class tile, bool GROUPED, uint32_t DOWN, uint32_t ACROSS>
-KILN_INLINE void write_sums(const kiln_w8a8_args *args, float *partials, const float (*sums)[ACROSS][tile::ELEMENTS],
-                            const typename tile::sums (*products)[ACROSS], float *slice, uint64_t row, uint64_t col) {
-    const uint32_t lane = kiln_thread() % tile::WAVE;
-    slice += lane;
-    KILN_LOOP
-    for (uint32_t part = 0; part < DOWN * ACROSS; part++) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < DOWN * ACROSS; i++) {
-            if (i != part) continue;
-            KILN_UNROLL
-            for (uint32_t r = 0; r < tile::ELEMENTS; r++)
-                slice[r * tile::WAVE] =
-                    GROUPED ? sums[i / ACROSS][i % ACROSS][r] : tile::value(products[i / ACROSS][i % ACROSS][r]);
-        }
-        const uint64_t first_row = row + part / ACROSS * tile::SIDE;
-        const uint64_t d_col = col + part % ACROSS * tile::SIDE + lane % tile::SIDE;
-        KILN_LOOP
-        for (uint32_t r = 0; r < tile::ELEMENTS; r++) {
-            const uint64_t d_row = first_row + tile::row_of(lane, r);
-            if (d_row >= (uint64_t)args->m || d_col >= (uint64_t)args->n) continue;
-            float sum = slice[r * tile::WAVE];
-            if (!GROUPED)
-                sum *= kiln_w8a8_scale(&args->a_scales, d_row, 0) * kiln_w8a8_scale(&args->b_scales, d_col, 0);
-            if (args->splits > 1)
-                partials[d_row * (uint64_t)args->n + d_col] = sum;
-            else
-                w8a8_finish(args, sum, d_row, d_col);
-        }
-    }
-}
-
 /* ---- Tiles ---- */
-
-/* What a block does: a tile, and a share of k. */
-struct work {
-    uint32_t tile_row, tile_col, split;
-};
-
-template <uint32_t DIES> KILN_INLINE work work_of(const kiln_w8a8_args &args, uint32_t tile_cols) {
-    uint64_t number = kiln_block() * tile_cols + kiln_tile();
-    const uint64_t count = (uint64_t)tile_cols * args.tile_rows * args.splits;
-    if (DIES > 1 && number < count) { /* a die's blocks are those whose numbers are the same modulo DIES */
-        const uint64_t die = number % DIES, each = count / DIES, more = count % DIES;
-        number = die * each + (die < more ? die : more) + number / DIES;
-    }
-    const uint32_t block = (uint32_t)(number / tile_cols), col = (uint32_t)(number % tile_cols);
-    const uint32_t row = block % args.tile_rows;
-    /* Down RASTER rows of tiles before the next column. */
-    const uint32_t group = row / RASTER, place = row % RASTER * tile_cols + col;
-    const uint32_t height = args.tile_rows - group * RASTER < RASTER ? args.tile_rows - group * RASTER : RASTER;
-    return {group * RASTER + place % height, place / height, block / args.tile_rows};
-}
 
 /* A tile of HEIGHT x HEIGHT, its waves in two rows. GROUPED: group by group. */
 template <class tile, bool GROUPED, uint32_t HEIGHT> KILN_INLINE void w8a8_mma_tile(const kiln_w8a8_args &args) {
@@ -243,10 +145,11 @@ template <class tile, bool GROUPED, uint32_t HEIGHT> KILN_INLINE void w8a8_mma_t
         ACROSS = WAVE_COLS / tile::SIDE
     };
     KILN_DYNAMIC_SHARED(kiln_vector, stages);
-    const work at = work_of<tile::DIES>(args, ((uint32_t)args.n + HEIGHT - 1) / HEIGHT);
-    if (at.split >= args.splits) return; /* the whole block */
+    const uint32_t tile_cols = ((uint32_t)args.n + HEIGHT - 1) / HEIGHT;
+    const block_work at = block_work_of<tile::DIES>(args.tile_rows, tile_cols, args.splits);
+    if (at.share >= args.splits) return; /* the whole block */
     const uint64_t first_row = (uint64_t)at.tile_row * HEIGHT, first_col = (uint64_t)at.tile_col * HEIGHT;
-    uint32_t begin = at.split * args.split, end = begin + args.split;
+    uint32_t begin = at.share * args.split, end = begin + args.split;
     if (end > (uint32_t)args.k) end = (uint32_t)args.k;
 
     source_type source;
@@ -281,10 +184,18 @@ template <class tile, bool GROUPED, uint32_t HEIGHT> KILN_INLINE void w8a8_mma_t
     }
     kiln_barrier();
 
-    float *partials = args.partials + (uint64_t)at.split * (uint64_t)args.m * (uint64_t)args.n;
-    float *slice = (float *)stages + wave * (uint32_t)(tile::ELEMENTS * tile::WAVE);
-    write_sums<tile, GROUPED, DOWN, ACROSS>(&args, partials, sums, products, slice, first_row + wave_row,
-                                            first_col + wave_col);
+    float *partials = args.partials + (uint64_t)at.share * (uint64_t)args.m * (uint64_t)args.n;
+    finish_products<tile, DOWN, ACROSS>(
+        &args, stages, wave, first_row + wave_row, first_col + wave_col,
+        [&](uint32_t i, uint32_t j, uint32_t r)
+            KILN_INLINE_LAMBDA { return GROUPED ? sums[i][j][r] : tile::value(products[i][j][r]); },
+        [=](const kiln_w8a8_args *args, float sum, uint64_t row, uint64_t col) KILN_INLINE_LAMBDA {
+            if (!GROUPED) sum *= kiln_w8a8_scale(&args->a_scales, row, 0) * kiln_w8a8_scale(&args->b_scales, col, 0);
+            if (args->splits > 1)
+                partials[row * (uint64_t)args->n + col] = sum;
+            else
+                w8a8_finish(args, sum, row, col);
+        });
 }
 
 template <class tile, uint32_t HEIGHT> KILN_INLINE void w8a8_mma(const kiln_w8a8_args &args) {

@@ -4,12 +4,7 @@
 #ifndef KILN_KERNELS_COMMON_W8A8_AMD_UNITS_H
 #define KILN_KERNELS_COMMON_W8A8_AMD_UNITS_H
 
-#include "kernels/common/device.h"
-
-enum : uint32_t {
-    ROW_VECTORS = 4,            /* of a row of a stage */
-    ROW_PITCH = ROW_VECTORS + 1 /* vectors from row to row in LDS */
-};
+#include "kernels/common/matmul_amd.h"
 
 /* ---- Codes ---- */
 

@@ -1,41 +1,28 @@
 /* gemm_nvfp4 by the matrix units of AMD chips, as products of f16: the body of gemm_nvfp4_gfx90a.c and its like, for
  * rows of codes that are 16-byte aligned, beside the portable kernels (gemm_nvfp4_gpu.c) for the rest.
  *
- * A block does a tile of d, and each of its waves a part of it by products of SIDE x SIDE. 32 elements of k are a
- * stage, of which there are two in LDS: while one is multiplied the next one's codes are on their way into registers,
- * 16 bytes of a row and their two scales by a thread, which makes f16 of them on their way to the other at the end; one
- * barrier a stage. A row of a stage is 64 bytes and 16 more, whereby neither writes nor reads meet a bank twice. Blocks
- * go over d in bands of 8 rows of tiles, so that what they read stays in L2; where a chip is of several dies, to which
- * it deals blocks in turn, each has tiles that are neighbours.
+ * 32 elements of k are a stage, of which there are two in LDS: while one is multiplied the next one's codes are on
+ * their way into registers, 16 bytes of a row and their two scales by a thread, which makes f16 of them on their way to
+ * the other at the end; one barrier a stage. matmul_amd.h tells the rest.
  *
  * Elements are times 2^4 there, in which none is subnormal (gfx90a's units take such for 0), and exact: E2M1 and E4M3
  * have six bits together. Sums get 2^-8 at the end. Which of a word's codes make a pair is the same for both factors,
  * and so it does not matter.
  *
  * Floor: 2 m n k operations. Not measured.
- * Includers define `unit`, a chip's matrix unit:
- *   WAVE, SIDE            lanes of a wave; rows and columns of a product
- *   DIES                  of the chip
- *   PRODUCTS              that 16 elements of k take
- *   sums                  a lane's elements of a product, ELEMENTS of them
- *   fragment              a lane's part of SIDE rows and 16 elements of k; load(row, lane) reads it, from their first
- *                         vector of the first row on, with ROW_PITCH vectors from row to row
- *   multiply(a, b, product, sums), row_of(lane, element): its row of the product; its column is lane % SIDE
  * Test: build/tests/ops/gemm_nvfp4_test. Bench: build/kiln bench gemm_nvfp4 */
 #ifndef KILN_KERNELS_GEMM_NVFP4_AMD_H
 #define KILN_KERNELS_GEMM_NVFP4_AMD_H
 
+#include "kernels/common/matmul_amd.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_portable.h"
 
 enum : uint32_t {
-    STAGE_DEPTH = KILN_NVFP4_CHUNK,
-    ROW_VECTORS = STAGE_DEPTH * 2 / KILN_VECTOR_BYTES, /* of a stage, of f16 */
-    ROW_PITCH = ROW_VECTORS + 1,                       /* vectors from row to row in LDS */
-    STEP_VECTORS = 2,                                  /* of a row in a fragment: 16 elements of k */
-    PAIRS = WORD / 2,                                  /* of a word's codes */
-    RASTER = 8                                         /* rows of tiles that neighbouring blocks go over together */
+    STAGE_DEPTH = KILN_NVFP4_CHUNK, /* ROW_VECTORS of f16 */
+    PAIRS = WORD / 2                /* of a word's codes */
 };
+static_assert(STAGE_DEPTH * 2 == ROW_VECTORS * KILN_VECTOR_BYTES, "a row of a stage is a chunk as f16");
 
 #define F16_FACTOR 0x1p-8f /* of sums of products of two elements */
 
@@ -101,83 +88,6 @@ KILN_INLINE void store_row(const row_source &s, kiln_vector *to) {
         to[w] = pairs_of(s.held.words[w], scale_pair(s.held_scales >> w / 2 * 8));
 }
 
-/* Adds the products of a stage to a wave's sums: a and b are at its first rows. */
-template <class unit, uint32_t ROWS, uint32_t COLS>
-KILN_INLINE void multiply_stage(typename unit::sums (*sums)[COLS], const kiln_vector *a, const kiln_vector *b) {
-    uint32_t lane = kiln_thread() % unit::WAVE;
-    KILN_UNROLL
-    for (uint32_t step = 0; step < ROW_VECTORS; step += STEP_VECTORS) {
-        typename unit::fragment left[ROWS], right[COLS];
-        KILN_UNROLL
-        for (uint32_t i = 0; i < ROWS; i++)
-            left[i] = unit::load(a + i * unit::SIDE * ROW_PITCH + step, lane);
-        KILN_UNROLL
-        for (uint32_t j = 0; j < COLS; j++)
-            right[j] = unit::load(b + j * unit::SIDE * ROW_PITCH + step, lane);
-        KILN_UNROLL
-        for (uint32_t product = 0; product < unit::PRODUCTS; product++) {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < ROWS; i++) {
-                KILN_UNROLL
-                for (uint32_t j = 0; j < COLS; j++)
-                    sums[i][j] = unit::multiply(left[i], right[j], product, sums[i][j]);
-            }
-        }
-    }
-}
-
-/* Writes a wave's sums to d, or to the partial sums where blocks share k: a product's at a time, by its part of LDS, so
- * that a row is written by neighbouring lanes. All waves of the block come here. */
-template <class unit, uint32_t ROWS, uint32_t COLS>
-KILN_INLINE void write_sums(const kiln_gemm_nvfp4_args *args, float *partials, const typename unit::sums (*sums)[COLS],
-                            float *slice, uint64_t row, uint64_t col) {
-    enum : uint32_t { SIDE = unit::SIDE, WAVE = unit::WAVE };
-    uint32_t lane = kiln_thread() % WAVE;
-    KILN_LOOP
-    for (uint32_t part = 0; part < ROWS * COLS; part++) {
-        kiln_barrier();
-        KILN_UNROLL
-        for (uint32_t i = 0; i < ROWS * COLS; i++) { /* registers have no index */
-            if (i != part) continue;
-            KILN_UNROLL
-            for (uint32_t r = 0; r < unit::ELEMENTS; r++)
-                slice[unit::row_of(lane, r) * SIDE + lane % SIDE] = sums[i / COLS][i % COLS][r];
-        }
-        kiln_barrier();
-        uint64_t first_row = row + part / COLS * SIDE, d_col = col + part % COLS * SIDE + lane % SIDE;
-        KILN_LOOP
-        for (uint32_t i = lane / SIDE; i < SIDE; i += WAVE / SIDE) {
-            uint64_t d_row = first_row + i;
-            if (d_row >= (uint64_t)args->m || d_col >= (uint64_t)args->n) continue;
-            float sum = slice[i * SIDE + lane % SIDE] * F16_FACTOR;
-            if (args->splits > 1)
-                partials[d_row * (uint64_t)args->n + d_col] = sum;
-            else
-                finish(args, sum, d_row, d_col);
-        }
-    }
-}
-
-/* What a block does: a tile, and a share of k. */
-struct work {
-    uint32_t tile_row, tile_col, split;
-};
-
-template <uint32_t DIES> KILN_INLINE work work_of(const kiln_gemm_nvfp4_args &args, uint32_t tile_cols) {
-    uint64_t number = kiln_block() * tile_cols + kiln_tile();
-    uint64_t count = (uint64_t)tile_cols * args.tile_rows * args.splits;
-    if (DIES > 1 && number < count) { /* a die's blocks are those whose numbers are the same modulo DIES */
-        uint64_t die = number % DIES, each = count / DIES, more = count % DIES;
-        number = die * each + (die < more ? die : more) + number / DIES;
-    }
-    uint32_t block = (uint32_t)(number / tile_cols), col = (uint32_t)(number % tile_cols);
-    uint32_t row = block % args.tile_rows;
-    /* Down RASTER rows of tiles before the next column. */
-    uint32_t band = row / RASTER, place = row % RASTER * tile_cols + col;
-    uint32_t height = args.tile_rows - band * RASTER < RASTER ? args.tile_rows - band * RASTER : RASTER;
-    return {band * RASTER + place % height, place / height, block / args.tile_rows};
-}
-
 /* A block's tile of SIDE_ROWS x SIDE_ROWS, of which a wave has WAVE_ROWS x WAVE_COLS. A stage is rows of a, then rows
  * of b, one for each thread, or for half of them. */
 template <class unit, uint32_t SIDE_ROWS, uint32_t WAVE_ROWS, uint32_t WAVE_COLS>
@@ -189,10 +99,11 @@ KILN_INLINE void gemm_nvfp4_mma(const kiln_gemm_nvfp4_args &args) {
         ACROSS_PRODUCTS = WAVE_COLS / unit::SIDE
     };
     KILN_DYNAMIC_SHARED(kiln_vector, stages);
-    work at = work_of<unit::DIES>(args, ((uint32_t)args.n + SIDE_ROWS - 1) / SIDE_ROWS);
-    if (at.split >= args.splits) return; /* the whole block */
+    const uint32_t tile_cols = ((uint32_t)args.n + SIDE_ROWS - 1) / SIDE_ROWS;
+    const block_work at = block_work_of<unit::DIES>(args.tile_rows, tile_cols, args.splits);
+    if (at.share >= args.splits) return; /* the whole block */
     const uint64_t first_row = (uint64_t)at.tile_row * SIDE_ROWS, first_col = (uint64_t)at.tile_col * SIDE_ROWS;
-    uint32_t begin = at.split * args.split, end = begin + args.split;
+    uint32_t begin = at.share * args.split, end = begin + args.split;
     if (end > (uint32_t)args.k) end = (uint32_t)args.k;
 
     const uint32_t thread = kiln_thread();
@@ -207,23 +118,30 @@ KILN_INLINE void gemm_nvfp4_mma(const kiln_gemm_nvfp4_args &args) {
         load_row(&source, begin);
         store_row(source, use + thread * ROW_PITCH);
     }
+    kiln_barrier();
     KILN_LOOP
     for (; begin < end; begin += STAGE_DEPTH) {
-        kiln_barrier();
         const bool more = loads && begin + STAGE_DEPTH < end;
         if (more) load_row(&source, begin + STAGE_DEPTH);
         multiply_stage<unit, DOWN_PRODUCTS, ACROSS_PRODUCTS>(sums, use + wave_row * ROW_PITCH,
                                                              use + (SIDE_ROWS + wave_col) * ROW_PITCH);
         if (more) store_row(source, fill + thread * ROW_PITCH);
+        kiln_barrier(); /* not at the head, before which clang 19 does not wait for LDS on gfx942 */
         kiln_vector *done = use;
         use = fill;
         fill = done;
     }
 
-    float *partials = args.partials + (uint64_t)at.split * (uint64_t)args.m * (uint64_t)args.n;
-    float *slice = (float *)stages + wave * unit::SIDE * unit::SIDE;
-    write_sums<unit, DOWN_PRODUCTS, ACROSS_PRODUCTS>(&args, partials, sums, slice, first_row + wave_row,
-                                                     first_col + wave_col);
+    float *partials = args.partials + (uint64_t)at.share * (uint64_t)args.m * (uint64_t)args.n;
+    finish_products<unit, DOWN_PRODUCTS, ACROSS_PRODUCTS>(
+        &args, stages, wave, first_row + wave_row, first_col + wave_col,
+        [&](uint32_t i, uint32_t j, uint32_t r) KILN_INLINE_LAMBDA { return sums[i][j][r] * F16_FACTOR; },
+        [=](const kiln_gemm_nvfp4_args *args, float sum, uint64_t row, uint64_t col) KILN_INLINE_LAMBDA {
+            if (args->splits > 1)
+                partials[row * (uint64_t)args->n + col] = sum;
+            else
+                finish(args, sum, row, col);
+        });
 }
 
 #endif

@@ -1,31 +1,20 @@
 /* gemm_nvfp4 for gfx11: gemm_nvfp4_mma_large is tiles of 128 x 128 elements of d, 64 x 32 by a wave,
- * gemm_nvfp4_mma_small of 64 x 64, 32 x 16 by a wave, by v_wmma 16x16x16; gemm_nvfp4_amd.h tells the rest. Both halves
- * of a wave read the same rows. */
+ * gemm_nvfp4_mma_small of 64 x 64, 32 x 16 by a wave, by v_wmma 16x16x16; gemm_nvfp4_amd.h and matmul_gfx11.h tell the
+ * rest. */
 #ifndef KILN_KERNELS_GEMM_NVFP4_GFX11_H
 #define KILN_KERNELS_GEMM_NVFP4_GFX11_H
 
-#include "kernels/arch/gfx11.h"
+#include "kernels/common/matmul_gfx11.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_amd.h"
 
-struct wmma {
-    enum : uint32_t { WAVE = 32, SIDE = 16, DIES = 1, PRODUCTS = 1, ELEMENTS = 8 };
-    typedef kiln_gfx11_sums sums;
-    typedef kiln_gfx11_row fragment;
-    KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
-        const kiln_vector low = row[lane % SIDE * ROW_PITCH], high = row[lane % SIDE * ROW_PITCH + 1];
-        const uint32_t *l = low.words, *h = high.words;
-        return {l[0], l[1], l[2], l[3], h[0], h[1], h[2], h[3]};
-    }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return 2 * element + lane / SIDE; }
-    KILN_INLINE sums multiply(fragment a, fragment b, uint32_t, sums sum) { return kiln_gfx11_wmma_f16(a, b, sum); }
-};
+typedef wmma<false> unit;
 
 KILN_ENTRY(gemm_nvfp4_mma_large, kiln_gemm_nvfp4_args) {
-    gemm_nvfp4_mma<wmma, 128, 64, 32>(args);
+    gemm_nvfp4_mma<unit, 128, 64, 32>(args);
 }
 
 KILN_ENTRY(gemm_nvfp4_mma_small, kiln_gemm_nvfp4_args) {
-    gemm_nvfp4_mma<wmma, 64, 32, 16>(args);
+    gemm_nvfp4_mma<unit, 64, 32, 16>(args);
 }
 
 #endif

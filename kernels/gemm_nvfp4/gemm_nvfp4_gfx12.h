@@ -1,28 +1,20 @@
 /* gemm_nvfp4 for gfx12: gemm_nvfp4_mma_large is tiles of 128 x 128 elements of d, 64 x 32 by a wave,
- * gemm_nvfp4_mma_small of 64 x 64, 32 x 16 by a wave, by v_wmma 16x16x16; gemm_nvfp4_amd.h tells the rest. */
+ * gemm_nvfp4_mma_small of 64 x 64, 32 x 16 by a wave, by v_wmma 16x16x16; gemm_nvfp4_amd.h and matmul_gfx12.h tell the
+ * rest. */
 #ifndef KILN_KERNELS_GEMM_NVFP4_GFX12_H
 #define KILN_KERNELS_GEMM_NVFP4_GFX12_H
 
-#include "kernels/arch/gfx12.h"
+#include "kernels/common/matmul_gfx12.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_amd.h"
 
-struct wmma {
-    enum : uint32_t { WAVE = 32, SIDE = 16, DIES = 1, PRODUCTS = 1, ELEMENTS = 8 };
-    typedef kiln_gfx12_sums sums;
-    typedef kiln_gfx12_row fragment;
-    KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
-        return __builtin_bit_cast(fragment, row[lane % SIDE * ROW_PITCH + lane / SIDE]);
-    }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / SIDE * 8 + element; }
-    KILN_INLINE sums multiply(fragment a, fragment b, uint32_t, sums sum) { return kiln_gfx12_wmma_f16(a, b, sum); }
-};
+typedef wmma<false> unit;
 
 KILN_ENTRY(gemm_nvfp4_mma_large, kiln_gemm_nvfp4_args) {
-    gemm_nvfp4_mma<wmma, 128, 64, 32>(args);
+    gemm_nvfp4_mma<unit, 128, 64, 32>(args);
 }
 
 KILN_ENTRY(gemm_nvfp4_mma_small, kiln_gemm_nvfp4_args) {
-    gemm_nvfp4_mma<wmma, 64, 32, 16>(args);
+    gemm_nvfp4_mma<unit, 64, 32, 16>(args);
 }
 
 #endif

@@ -2,17 +2,13 @@
  * its like, for more than 8 rows of a where rows of a and of weights are 16-byte aligned, beside the portable kernels
  * (gemm_w4a16_gpu.c) for the rest.
  *
- * A block does a tile of d, and each of its waves a part of it by products of SIDE x SIDE. 32 elements of k are a
- * stage, of which there are two in LDS, numbers of 16 bits of both factors: while one is multiplied, the next becomes
- * numbers and is written to the other; one barrier a stage. Its rows of a come meanwhile, its weights have come while
- * the stage before was multiplied, so that they are numbers by the time that products are made. Each thread makes 8 or
- * 16 of a row, once for all rows of a tile: q times the scale plus the zero, with one rounding. f16 makes two at once
- * from the bits of 1024 + q + 8 and 1024 + 16 (q + 8); those of bf16 are made in f32. Where there is pre_scale, a is
- * multiplied with it, and rounded, as it is written. A row of a stage is 64 bytes and 16 more, whereby neither writes
- * nor reads meet a bank twice. Scales and zeros are read once for each group. Blocks go over d in bands of 8 rows of
- * tiles, so that what they read stays in L2; where a chip is of several dies, to which it deals blocks in turn, each
- * has tiles that are neighbours. A lane's sums leave by LDS that is its own, for registers have no index, a product's
- * at a time, of which each element is of a row that neighbouring lanes write.
+ * 32 elements of k are a stage, of which there are two in LDS, numbers of 16 bits of both factors: while one is
+ * multiplied, the next becomes numbers and is written to the other; one barrier a stage. Its rows of a come meanwhile,
+ * its weights have come while the stage before was multiplied, so that they are numbers by the time that products are
+ * made. Each thread makes 8 or 16 of a row, once for all rows of a tile: q times the scale plus the zero, with one
+ * rounding. f16 makes two at once from the bits of 1024 + q + 8 and 1024 + 16 (q + 8); those of bf16 are made in f32.
+ * Where there is pre_scale, a is multiplied with it, and rounded, as it is written. Scales and zeros are read once for
+ * each group. matmul_amd.h tells the rest.
  *
  * Floor: 2 m n k operations. Not measured. Simulated, groups of 128 without zeros: what a tile reads is its rows of a
  * and of weights and a scale of each thread for a group, no bank is met twice, and of a wave's instructions for a stage
@@ -25,29 +21,15 @@
  *   gfx11   16 of 138.5 (81 %)    16 of 205.5 (73 %)    32
  *   gfx12   16 of 129.0 (69 %)    16 of 194.0 (59 %)    16
  *
- * Includers define `unit`, a chip's matrix unit:
- *   WAVE, SIDE            lanes of a wave; rows and columns of a product
- *   DIES                  of the chip
- *   PRODUCTS              that 16 elements of k take
- *   sums                  a lane's elements of a product, ELEMENTS of them
- *   fragment              a lane's part of SIDE rows and 16 elements of k; load(row, lane) reads it, from their first
- *                         vector of the first row on, with ROW_PITCH vectors from row to row
- *   multiply(a, b, product, sums), row_of(lane, element): its row of the product; its column is lane % SIDE
  * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --set m=4096 */
 #ifndef KILN_KERNELS_GEMM_W4A16_AMD_H
 #define KILN_KERNELS_GEMM_W4A16_AMD_H
 
+#include "kernels/common/matmul_amd.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd_numbers.h"
 
-enum : uint32_t {
-    STAGE_DEPTH = 32,
-    ROW_VECTORS = STAGE_DEPTH / KILN_VECTOR, /* of a stage */
-    ROW_PITCH = ROW_VECTORS + 1,             /* vectors from row to row in LDS */
-    EIGHT = 8,                               /* neighbouring threads have the same vector of 8 rows */
-    STEP_VECTORS = 2,                        /* of a row in a fragment: 16 elements of k */
-    RASTER = 8                               /* rows of tiles that neighbouring blocks go over together */
-};
+enum : uint32_t { STAGE_DEPTH = ROW_VECTORS * KILN_VECTOR };
 
 /* ---- Stages ---- */
 
@@ -62,15 +44,14 @@ KILN_INLINE kiln_vector times(kiln_vector vector, kiln_vector factors) {
     return kiln_vector_of(values);
 }
 
-/* A thread's vectors of the rows of a. Rows beyond the last are the last one. Writes of eight neighbouring threads,
- * which have the same vector of 8 rows, meet no bank twice. */
+/* A thread's vectors of the rows of a. Rows beyond the last are the last one. */
 template <uint32_t ROWS> struct a_source {
     enum : uint32_t { AT_ONCE = KILN_BLOCK / ROW_VECTORS, COUNT = ROWS / AT_ONCE };
     const kiln_element *rows[COUNT], *factors;
     kiln_vector next[COUNT], next_factors;
 
-    KILN_INLINE uint32_t row(void) { return kiln_thread() % EIGHT + kiln_thread() / (EIGHT * ROW_VECTORS) * EIGHT; }
-    KILN_INLINE uint32_t vector(void) { return kiln_thread() / EIGHT % ROW_VECTORS; }
+    KILN_INLINE uint32_t row(void) { return stage_row<ROW_VECTORS>(); }
+    KILN_INLINE uint32_t vector(void) { return stage_vector<ROW_VECTORS>(); }
 };
 
 template <uint32_t ROWS> KILN_INLINE void start(a_source<ROWS> *of, const kiln_gemm_w4a16_args &args, uint64_t first) {
@@ -120,8 +101,8 @@ template <uint32_t COLS> struct weight_source {
     uint64_t row_scales;
     weight_codes<WORDS> now, next;
 
-    KILN_INLINE uint32_t row(void) { return kiln_thread() % EIGHT + kiln_thread() / (EIGHT * SHARING) * EIGHT; }
-    KILN_INLINE uint32_t vector(void) { return kiln_thread() / EIGHT % SHARING * WORDS; }
+    KILN_INLINE uint32_t row(void) { return stage_row<SHARING>(); }
+    KILN_INLINE uint32_t vector(void) { return stage_vector<SHARING>() * WORDS; }
 };
 
 template <uint32_t COLS>
@@ -149,83 +130,7 @@ template <uint32_t COLS> KILN_INLINE void store(const weight_source<COLS> &of, k
         to[i] = weights_of(of.now.of.words[i], of.now.scale, of.now.zero);
 }
 
-/* ---- Products ---- */
-
-/* Adds the products of a stage to a wave's sums: a and weights are at its first rows. */
-template <class unit, uint32_t DOWN, uint32_t ACROSS>
-KILN_INLINE void multiply_stage(typename unit::sums (*sums)[ACROSS], const kiln_vector *a, const kiln_vector *weights) {
-    const uint32_t lane = kiln_thread() % unit::WAVE;
-    KILN_UNROLL
-    for (uint32_t step = 0; step < ROW_VECTORS; step += STEP_VECTORS) {
-        typename unit::fragment left[DOWN], right[ACROSS];
-        KILN_UNROLL
-        for (uint32_t i = 0; i < DOWN; i++)
-            left[i] = unit::load(a + i * unit::SIDE * ROW_PITCH + step, lane);
-        KILN_UNROLL
-        for (uint32_t j = 0; j < ACROSS; j++)
-            right[j] = unit::load(weights + j * unit::SIDE * ROW_PITCH + step, lane);
-        KILN_UNROLL
-        for (uint32_t product = 0; product < unit::PRODUCTS; product++) {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < DOWN; i++) {
-                KILN_UNROLL
-                for (uint32_t j = 0; j < ACROSS; j++)
-                    sums[i][j] = unit::multiply(left[i], right[j], product, sums[i][j]);
-            }
-        }
-    }
-}
-
-/* Writes a wave's sums to d, or to the partial sums where there are such. */
-template <class unit, uint32_t DOWN, uint32_t ACROSS>
-KILN_INLINE void write_sums(const kiln_gemm_w4a16_args *args, float *partials,
-                            const typename unit::sums (*sums)[ACROSS], float *slice, uint64_t row, uint64_t col) {
-    const uint32_t lane = kiln_thread() % unit::WAVE;
-    slice += lane;
-    KILN_LOOP
-    for (uint32_t part = 0; part < DOWN * ACROSS; part++) {
-        KILN_UNROLL
-        for (uint32_t i = 0; i < DOWN * ACROSS; i++) {
-            if (i != part) continue;
-            KILN_UNROLL
-            for (uint32_t r = 0; r < unit::ELEMENTS; r++)
-                slice[r * unit::WAVE] = sums[i / ACROSS][i % ACROSS][r];
-        }
-        const uint64_t first_row = row + part / ACROSS * unit::SIDE;
-        const uint64_t d_col = col + part % ACROSS * unit::SIDE + lane % unit::SIDE;
-        KILN_LOOP
-        for (uint32_t r = 0; r < unit::ELEMENTS; r++) {
-            const uint64_t d_row = first_row + unit::row_of(lane, r);
-            if (d_row >= (uint64_t)args->m || d_col >= (uint64_t)args->n) continue;
-            const float sum = slice[r * unit::WAVE];
-            if (args->partials)
-                partials[d_row * (uint64_t)args->n + d_col] = sum;
-            else
-                finish_element(args, sum, d_row, d_col);
-        }
-    }
-}
-
 /* ---- Tiles ---- */
-
-/* What a block does: a tile, and a share of k. Of blocks there are fewer than 2^32: a d of so many tiles has 32 TB. */
-struct work {
-    uint32_t tile_row, tile_col, split;
-};
-
-template <uint32_t DIES> KILN_INLINE work work_of(const kiln_gemm_w4a16_args &args, uint32_t tile_cols) {
-    const uint32_t count = tile_cols * args.tile_rows * args.splits;
-    uint32_t number = (uint32_t)kiln_block() * tile_cols + kiln_tile();
-    if (DIES > 1 && number < count) { /* a die's blocks are those whose numbers are the same modulo DIES */
-        const uint32_t die = number % DIES, each = count / DIES, more = count % DIES;
-        number = die * each + (die < more ? die : more) + number / DIES;
-    }
-    const uint32_t block = number / tile_cols, col = number % tile_cols, row = block % args.tile_rows;
-    /* Down RASTER rows of tiles before the next column. */
-    const uint32_t band = row / RASTER, place = row % RASTER * tile_cols + col;
-    const uint32_t height = args.tile_rows - band * RASTER < RASTER ? args.tile_rows - band * RASTER : RASTER;
-    return {band * RASTER + place % height, place / height, block / args.tile_rows};
-}
 
 /* A block's tile of ROWS x COLS, of which a wave has WAVE_ROWS x WAVE_COLS. */
 template <class unit, uint32_t ROWS, uint32_t COLS, uint32_t WAVE_ROWS, uint32_t WAVE_COLS>
@@ -238,10 +143,11 @@ KILN_INLINE void gemm_w4a16_mma(const kiln_gemm_w4a16_args &args) {
         ACROSS = WAVE_COLS / unit::SIDE
     };
     KILN_DYNAMIC_SHARED(kiln_vector, stages);
-    const work at = work_of<unit::DIES>(args, ((uint32_t)args.n + COLS - 1) / COLS);
-    if (at.split >= args.splits) return; /* the whole block */
+    const uint32_t tile_cols = ((uint32_t)args.n + COLS - 1) / COLS;
+    const block_work at = block_work_of<unit::DIES>(args.tile_rows, tile_cols, args.splits);
+    if (at.share >= args.splits) return; /* the whole block */
     const uint64_t first_row = (uint64_t)at.tile_row * ROWS, first_col = (uint64_t)at.tile_col * COLS;
-    const uint32_t begin = at.split * args.split;
+    const uint32_t begin = at.share * args.split;
     const uint32_t end = begin + args.split < (uint32_t)args.k ? begin + args.split : (uint32_t)args.k;
 
     a_source<ROWS> a;
@@ -277,9 +183,16 @@ KILN_INLINE void gemm_w4a16_mma(const kiln_gemm_w4a16_args &args) {
     multiply_stage<unit, DOWN, ACROSS>(sums, use + left, use + right);
     kiln_barrier();
 
-    float *partials = args.partials + (uint64_t)at.split * (uint64_t)args.m * (uint64_t)args.n;
-    float *slice = (float *)stages + wave * (uint32_t)(unit::ELEMENTS * unit::WAVE);
-    write_sums<unit, DOWN, ACROSS>(&args, partials, sums, slice, first_row + wave_row, first_col + wave_col);
+    float *partials = args.partials + (uint64_t)at.share * (uint64_t)args.m * (uint64_t)args.n;
+    finish_products<unit, DOWN, ACROSS>(
+        &args, stages, wave, first_row + wave_row, first_col + wave_col,
+        [&](uint32_t i, uint32_t j, uint32_t r) KILN_INLINE_LAMBDA { return sums[i][j][r]; },
+        [=](const kiln_gemm_w4a16_args *args, float sum, uint64_t row, uint64_t col) KILN_INLINE_LAMBDA {
+            if (args->partials)
+                partials[row * (uint64_t)args->n + col] = sum;
+            else
+                finish_element(args, sum, row, col);
+        });
 }
 
 #endif

@@ -1,45 +1,31 @@
 /* gemm_w4a16 for gfx12, f16 and bf16: gemm_w4a16_mma_large is tiles of 128 x 128 elements of d, 64 x 32 by a wave,
- * gemm_w4a16_mma_small of 64 x 64, 32 x 16 by a wave, by v_wmma 16x16x16; gemm_w4a16_amd.h tells the rest. */
+ * gemm_w4a16_mma_small of 64 x 64, 32 x 16 by a wave, by v_wmma 16x16x16; gemm_w4a16_amd.h and matmul_gfx12.h tell the
+ * rest. */
 #ifndef KILN_KERNELS_GEMM_W4A16_GFX12_H
 #define KILN_KERNELS_GEMM_W4A16_GFX12_H
 
-#include "kernels/arch/gfx12.h"
+#include "kernels/common/matmul_gfx12.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd_rows.h"
 
-struct wmma {
-    enum : uint32_t { WAVE = 32, SIDE = 16, DIES = 1, PRODUCTS = 1, ELEMENTS = 8 };
-    typedef kiln_gfx12_sums sums;
-    typedef kiln_gfx12_row fragment;
-    KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
-        return __builtin_bit_cast(fragment, row[lane % SIDE * ROW_PITCH + lane / SIDE]);
-    }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / SIDE * 8 + element; }
-    KILN_INLINE sums multiply(fragment a, fragment b, uint32_t, sums sum) {
-#ifdef KILN_PART_bf16
-        return kiln_gfx12_wmma_bf16(a, b, sum);
-#else
-        return kiln_gfx12_wmma_f16(a, b, sum);
-#endif
-    }
-};
+typedef wmma<ELEMENTS_ARE_BF16> unit;
 
 KILN_ENTRY(gemm_w4a16_mma_large, kiln_gemm_w4a16_args) {
-    gemm_w4a16_mma<wmma, 128, 128, 64, 32>(args);
+    gemm_w4a16_mma<unit, 128, 128, 64, 32>(args);
 }
 
 KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
-    gemm_w4a16_mma<wmma, 64, 64, 32, 16>(args);
+    gemm_w4a16_mma<unit, 64, 64, 32, 16>(args);
 }
 
 /* For few rows. */
 struct few {
     enum : uint32_t { WAVE = 32, STEP = 128, PARTS = 2, VECTORS = 1, ELEMENTS = 8 };
-    typedef wmma::sums sums;
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return wmma::row_of(lane, element); }
+    typedef unit::sums sums;
+    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return unit::row_of(lane, element); }
     KILN_INLINE sums multiply(const kiln_vector *a, const kiln_vector *weights, sums sum) {
         const kiln_gfx12_row left = __builtin_bit_cast(kiln_gfx12_row, *a);
-        return wmma::multiply(left, __builtin_bit_cast(kiln_gfx12_row, *weights), 0, sum);
+        return unit::multiply(left, __builtin_bit_cast(kiln_gfx12_row, *weights), 0, sum);
     }
 };
 

@@ -1,40 +1,22 @@
 /* gemm_w4a16 for CDNA, f16 and bf16: gemm_w4a16_mma_large is tiles of 256 x 128 elements of d, 128 x 64 by a wave,
- * gemm_w4a16_mma_small of 64 x 64, 32 x 32 by a wave, by v_mfma 32x32x8; gemm_w4a16_amd.h tells the rest. A lane's 16
- * bytes of a row of each factor are its part of two products: k is in another order there, the same for both factors.
- * Includers define MFMA_DIES, the dies of the chip. */
+ * gemm_w4a16_mma_small of 64 x 64, 32 x 32 by a wave, by v_mfma 32x32x8; gemm_w4a16_amd.h and matmul_mfma.h tell the
+ * rest. Includers define MFMA_DIES, the dies of the chip. */
 #ifndef KILN_KERNELS_GEMM_W4A16_MFMA_H
 #define KILN_KERNELS_GEMM_W4A16_MFMA_H
 
-#include "kernels/arch/gfx90a.h"
 #include "kernels/arch/gfx90a_16x16_bf16.h"
+#include "kernels/common/matmul_mfma.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd_rows.h"
 
-struct mfma {
-    enum : uint32_t { WAVE = 64, SIDE = 32, DIES = MFMA_DIES, PRODUCTS = 2, ELEMENTS = 16 };
-    typedef kiln_gfx90a_sums sums;
-    typedef kiln_vector fragment;
-    KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
-        return row[lane % SIDE * ROW_PITCH + lane / SIDE];
-    }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) {
-        return element / 4 * 8 + lane / SIDE * 4 + element % 4;
-    }
-    KILN_INLINE sums multiply(const fragment &a, const fragment &b, uint32_t product, sums sum) {
-#ifdef KILN_PART_bf16
-        return kiln_gfx90a_mfma_bf16(a.words + 2 * product, b.words + 2 * product, sum);
-#else
-        return kiln_gfx90a_mfma_f16(a.words + 2 * product, b.words + 2 * product, sum);
-#endif
-    }
-};
+typedef mfma<MFMA_DIES, ELEMENTS_ARE_BF16> unit;
 
 KILN_ENTRY(gemm_w4a16_mma_large, kiln_gemm_w4a16_args) {
-    gemm_w4a16_mma<mfma, 256, 128, 128, 64>(args);
+    gemm_w4a16_mma<unit, 256, 128, 128, 64>(args);
 }
 
 KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
-    gemm_w4a16_mma<mfma, 64, 64, 32, 32>(args);
+    gemm_w4a16_mma<unit, 64, 64, 32, 32>(args);
 }
 
 /* For few rows: v_mfma 16x16x16. */
