@@ -11,9 +11,21 @@
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding */
 #include "kernels/common/codes_gpu.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
+#if defined(__CUDACC__)
+#include "kernels/arch/sm86_greater.h"
+#endif
 
 enum { UNIT = KILN_EMBEDDING_UNIT };
 static_assert((int)UNIT == (int)KILN_EIGHT, "a unit is an eight");
+
+/* The greater magnitude, on some devices with some sign. NaN is not greater. */
+KILN_INLINE float greater_of(float greatest, float value) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+    return kiln_sm86_greater_f32(greatest, value);
+#else
+    return kiln_fast_max(__builtin_fabsf(value), greatest);
+#endif
+}
 
 /* The elements of a unit; zeros beyond the row. */
 KILN_INLINE kiln_eight_bits take_unit(const kiln_element *x, uint32_t unit, const kiln_shape *shape) {
@@ -75,8 +87,11 @@ KILN_ENTRY(quantize_embedding, kiln_quantize_embedding_args) {
             kiln_eight_values(values, unit == lane ? kept : take_unit(x, unit, &args.shape));
             KILN_UNROLL
             for (uint32_t i = 0; i < UNIT; i++)
-                greatest = kiln_fast_max(__builtin_fabsf(values[i]), greatest); /* NaN is not greater */
+                greatest = greater_of(greatest, values[i]);
         }
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+        greatest = __builtin_fabsf(greatest);
+#endif
         scale = kiln_embedding_scale(kiln_reduce(greatest, lanes_log2, exchange, KILN_REDUCE_MAX), args.smax);
     }
     const float factor = 1.0f / scale;
