@@ -228,6 +228,14 @@ KILN_INLINE void turn_vectors(kiln_vector *vectors, const directions *all, bool 
     vectors[1] = kiln_vector_of(b);
 }
 
+/* Before the loop over the halves of a head: one copy of the conversion, for the size of the image, but where memory is
+ * so fast that moving vectors between registers would count. */
+#if defined(KILN_PART_f32) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define FOR_HALVES KILN_UNROLL
+#else
+#define FOR_HALVES KILN_LOOP
+#endif
+
 /* A head is its pairs of vectors, and then the vectors after them, which are copied. */
 KILN_INLINE void run_vectors(const kiln_rope_kv_store_args *args, const share *all) {
     const uint32_t pairs = args->pairs, end = pairs + (args->head_dim - 2 * pairs), round = all->lanes * KILN_VECTOR;
@@ -260,8 +268,7 @@ KILN_INLINE void run_vectors(const kiln_rope_kv_store_args *args, const share *a
         for (uint32_t i = 0; i < all->count; i++, advance(&s)) {
             const target t = target_of(LATE(args), &s, rotates);
             if (t.turned) turn_vectors(held, &d, adjacent);
-            /* One copy of the conversion, for the size of the image. */
-            KILN_LOOP
+            FOR_HALVES
             for (uint32_t half = 0; half < 2; half++) {
                 if (t.there && (!half || rotates)) give_vector(&t, half ? second : first, held[0]);
                 KILN_UNROLL
