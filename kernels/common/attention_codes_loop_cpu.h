@@ -3,8 +3,8 @@
  *
  * A tile of k is converted to f32 and multiplied with one row at a time, in vectors along a head; scales of keys are
  * factors of their scores. The tile of v then takes its place, and is multiplied with the weights of up to four rows at
- * a time. Where the next tile to be converted lies is prefetched meanwhile: heads lie side by side, so that what is
- * read are short pieces far from each other.
+ * a time. Heads lie side by side, so that pieces of a head lie far from each other: blocks that differ in the head of k
+ * and v alone are computed together, a tile of each in turn, and what comes next is prefetched.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts. Includers define, before it, ATTEND and JOIN, the entries' names, ATTEND_ARGS, the type of the former's
@@ -21,13 +21,14 @@ enum {
     KEYS = KILN_ATTENTION_KEYS,
     SIZE = KILN_ATTENTION_DIM, /* of a row in the tiles; a multiple of KILN_VEC */
     ROWS = KILN_ATTENTION_ROWS * KILN_ATTENTION_SUBGROUPS,
-    BLOCK = 4 /* rows whose results are added up at a time */
+    HEADS = 8, /* of k and v whose blocks are computed together, at most */
+    BLOCK = 4  /* rows whose results are added up at a time */
 };
 
 /* What a block holds of its rows; those beyond the last, up to whole BLOCKs, are zeros. */
 typedef struct state {
     float queries[ROWS][SIZE], results[ROWS][SIZE];
-    float tile[KEYS][SIZE]; /* of k, then of v */
+    float (*tile)[SIZE]; /* KEYS of k, then of v; of all heads that are computed together */
     float weights[ROWS][KEYS];
     float key_scales[KEYS];         /* factors of the tile's scores */
     float origin[ROWS];             /* the multiple of ln 2 that weights are relative to; -inf before the first key */
@@ -35,7 +36,13 @@ typedef struct state {
     kiln_window windows[ROWS];
     uint32_t rows, padded; /* elements of a head, up to whole vectors */
 } state;
-_Static_assert(sizeof(state) <= KILN_CPU_SCRATCH, "fits");
+
+/* Blocks that are computed together. */
+typedef struct states {
+    float tile[KEYS][SIZE];
+    state heads[HEADS];
+} states;
+_Static_assert(sizeof(states) <= KILN_CPU_SCRATCH, "fits");
 
 /* The token and the head of a row. */
 typedef struct place {
@@ -226,33 +233,60 @@ KILN_INLINE void end_rows(state *held, const kiln_attention_codes_args *args, co
     }
 }
 
+/* How many blocks from index on differ in the head of k and v alone. */
+KILN_INLINE uint32_t heads_together(const kiln_attention_args *args, const kiln_cpu_span *span, uint64_t index,
+                                    uint32_t kv_head) {
+    if (span->grid[0] != 1 || args->splits != 1) return 1;
+    return (uint32_t)kiln_min(kiln_min(args->kv_heads - kv_head, span->end - index), HEADS);
+}
+
+/* Adds a tile's keys and values to the rows of a head. */
+KILN_INLINE void add_tile(state *held, const ATTEND_ARGS *args, const kiln_sequence *s, const kiln_attention_work *work,
+                          uint32_t key) {
+    load_tile(held, args, s, work, false, key);
+    for (uint32_t r = 0; r < held->rows; r++) {
+        score_row(held, r);
+        weigh(held, &CODES_OF(args)->plain, r, key);
+    }
+    load_tile(held, args, s, work, true, key);
+    for (uint32_t r = 0; r < held->rows; r += BLOCK)
+        add_values(held, r);
+}
+
 KILN_OUTLINED void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const ATTEND_ARGS args = *(const ATTEND_ARGS *)arguments; /* a copy, which no store can change */
     const kiln_attention_codes_args *codes = CODES_OF(&args);
     const kiln_attention_args *plain = &codes->plain;
-    state *held = span->scratch;
-    held->padded = (plain->head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
-    for (uint64_t index = span->begin; index < span->end; index++) {
+    states *all = span->scratch;
+    uint32_t heads = 1;
+    for (uint64_t index = span->begin; index < span->end; index += heads) {
         uint32_t tile = (uint32_t)(index % span->grid[0]), block = (uint32_t)(index / span->grid[0]);
         kiln_attention_work work = kiln_attention_work_of(plain, tile, block);
         if (work.batch >= plain->batch) break;
         kiln_sequence s = kiln_sequence_of(plain, work.batch);
-        uint32_t end = s.seqlen_q * plain->group;
+        const uint32_t end = s.seqlen_q * plain->group, first = work.kv_head;
+        heads = 1;
         if (work.row >= end) continue;
-        held->rows = (uint32_t)kiln_min(end - work.row, plain->rows * KILN_ATTENTION_SUBGROUPS);
-        kiln_attention_trim(plain, &s, work.row + held->rows, &work);
-        begin_rows(held, &args, &s, &work);
-        for (uint32_t key = work.key; key < work.key_end; key += KEYS) {
-            load_tile(held, &args, &s, &work, false, key);
-            for (uint32_t r = 0; r < held->rows; r++) {
-                score_row(held, r);
-                weigh(held, plain, r, key);
-            }
-            load_tile(held, &args, &s, &work, true, key);
-            for (uint32_t r = 0; r < held->rows; r += BLOCK)
-                add_values(held, r);
+        const uint32_t rows = (uint32_t)kiln_min(end - work.row, plain->rows * KILN_ATTENTION_SUBGROUPS);
+        heads = heads_together(plain, span, index, first);
+        kiln_attention_trim(plain, &s, work.row + rows, &work);
+        for (uint32_t head = 0; head < heads; head++) {
+            state *held = &all->heads[head];
+            held->tile = all->tile;
+            held->rows = rows;
+            held->padded = (plain->head_dim + KILN_VEC - 1) / KILN_VEC * KILN_VEC;
+            work.kv_head = first + head;
+            begin_rows(held, &args, &s, &work);
         }
-        end_rows(held, codes, &s, &work, dtype);
+        for (uint32_t key = work.key; key < work.key_end; key += KEYS)
+            for (uint32_t head = 0; head < heads; head++) {
+                work.kv_head = first + head;
+                add_tile(&all->heads[head], &args, &s, &work, key);
+            }
+        for (uint32_t head = 0; head < heads; head++) {
+            work.kv_head = first + head;
+            end_rows(&all->heads[head], codes, &s, &work, dtype);
+        }
     }
 }
 
