@@ -1,8 +1,7 @@
 # The operators' own tests, unchanged, on a simulated device of every NVIDIA target: the images that ship are executed
 # (PTX; for a cubin the PTX that it was assembled from) and compared with the f64 reference. Targets whose cubins come
-# from one text share the precisions among them, or draw one; for operators that have no tuned text these are sm_75, sm_80
-# and sm_90.
-# Seeds order the blocks and warps.
+# from one text share the precisions among them, or draw one; for operators that have no tuned text these are sm_75,
+# sm_80 and sm_90. Seeds order the blocks and warps.
 . tests/tap.sh
 . tests/sim/tests/operators/operators.sh
 
