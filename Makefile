@@ -76,15 +76,18 @@ LOADER_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/%.o)
 CLI_OBJECTS    := $(CLI_SOURCES:%.c=$(OBJ)/%.o)
 OPERATOR_OBJECTS := $(OPERATORS:%=$(OBJ)/operators/%.o)
 # What operators share, and the lists of all, which only tools link.
-COMMON_SOURCES := $(sort $(wildcard kernels/common/*.c)) kernels/all_bundles.c kernels/all_operators.c
+LEVEL_SOURCES  := $(sort $(wildcard kernels/common/*_cpu.c))
+COMMON_SOURCES := $(filter-out $(LEVEL_SOURCES),$(sort $(wildcard kernels/common/*.c))) kernels/all_bundles.c kernels/all_operators.c
 COMMON_OBJECTS := $(COMMON_SOURCES:%.c=$(OBJ)/%.o)
+# What the CPU kernels of a level share: $(OBJ)/kernels/common/<noun>_cpu/<level>.o
+LEVEL_OBJECTS  := $(foreach level,$(CPU_LEVELS),$(LEVEL_SOURCES:%.c=$(OBJ)/%/$(level).o))
 DESCRIPTIONS   := $(OPERATORS:%=$(OBJ)/kernels/describe/%.o)
 
 # libkiln.so: what defines public functions is compiled once more, to be exported; the rest is the same. The backends' folders
 # define none.
 BACKEND_SOURCES := $(filter loader/cuda/% loader/rocm/% loader/hip/% loader/cpu/%,$(LOADER_SOURCES))
 SHARED_OBJECTS := $(BACKEND_SOURCES:%.c=$(OBJ)/%.o) \
-	$(patsubst %.c,$(OBJ)/shared/%.o,$(filter-out $(BACKEND_SOURCES),$(LOADER_SOURCES))) $(COMMON_SOURCES:%.c=$(OBJ)/shared/%.o) $(DESCRIPTIONS) \
+	$(patsubst %.c,$(OBJ)/shared/%.o,$(filter-out $(BACKEND_SOURCES),$(LOADER_SOURCES))) $(COMMON_SOURCES:%.c=$(OBJ)/shared/%.o) $(LEVEL_OBJECTS) $(DESCRIPTIONS) \
 	$(foreach op,$(OPERATORS),$(OBJ)/shared/kernels/$(op)/$(op).o $(OBJ)/embedded/$(op)/bundle.o \
 	$(CPU_LEVELS:%=$(OBJ)/kernels/$(op)/%.o))
 
@@ -98,11 +101,11 @@ $(eval $(call TEXT_FILE,$(OBJECTS),$(LOADER_OBJECTS) $(CLI_OBJECTS) $(OPERATOR_O
 .PHONY: all
 all: $(OUT)/libkiln.a $(OUT)/libkiln.so $(OUT)/kiln ## the library, static and shared, and the kiln program
 
-$(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(COMMON_OBJECTS) $(DESCRIPTIONS) $(OBJECTS)
+$(OUT)/libkiln.a: $(LOADER_OBJECTS) $(OPERATOR_OBJECTS) $(COMMON_OBJECTS) $(LEVEL_OBJECTS) $(DESCRIPTIONS) $(OBJECTS)
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
-$(OBJ)/ptx/libkiln.a: $(LOADER_OBJECTS) $(OPERATORS:%=$(OBJ)/ptx/operators/%.o) $(COMMON_OBJECTS) $(DESCRIPTIONS) $(OBJECTS)
+$(OBJ)/ptx/libkiln.a: $(LOADER_OBJECTS) $(OPERATORS:%=$(OBJ)/ptx/operators/%.o) $(COMMON_OBJECTS) $(LEVEL_OBJECTS) $(DESCRIPTIONS) $(OBJECTS)
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
@@ -133,7 +136,7 @@ $(OBJ)/%.o: %.c $(FLAGS)
 
 # ---- Operators: host side, each CPU level and the embedded images, joined into one object ------------------------
 
-# kernels/<op>/<op>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
+# kernels/<op>/<op>_cpu.c and kernels/common/<noun>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
 # Nothing reads a kernel's floating-point exception flags; if it could, choices like a > b ? a : b would not vectorise.
 # -g1: lines and no variables, most of which vectorising takes away; to follow them cost a fifth of the compiler's time.
 level_flags = $(if $(filter debug sanitize thread coverage,$(config)),-O1,-O3) $(if $(filter release,$(config)),-g1) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
@@ -142,6 +145,9 @@ $(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(call level_flags,$(1))
 $(OBJ)/kernels/%/$(1).o: $(FLAGS) loader/targets.def
 	@mkdir -p $$(@D)
 	$$(CC) $$(KILN_CFLAGS) -MMD -MP -c -o $$@ kernels/$$*/$$*_cpu.c
+$(OBJ)/kernels/common/%/$(1).o: kernels/common/%.c $(FLAGS) loader/targets.def
+	@mkdir -p $$(@D)
+	$$(CC) $$(KILN_CFLAGS) -MMD -MP -c -o $$@ $$<
 endef
 $(foreach level,$(CPU_LEVELS),$(eval $(call CPU_LEVEL_RULE,$(level))))
 

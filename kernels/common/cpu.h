@@ -93,6 +93,12 @@ typedef enum kiln_cpu_dtype { KILN_CPU_f32, KILN_CPU_f16, KILN_CPU_bf16 } kiln_c
 
 typedef void kiln_cpu_function_type(const void *arguments, const kiln_cpu_span *span);
 
+/* The name of a function that all kernels of a level call: kernels/common/<noun>_cpu.c is compiled once for each level.
+ */
+#define KILN_CPU_COMMON_PASTE(name, level) kiln__cpu_##name##_##level
+#define KILN_CPU_COMMON_OF(name, level)    KILN_CPU_COMMON_PASTE(name, level)
+#define KILN_CPU_COMMON(name)              KILN_CPU_COMMON_OF(name, KILN_CPU_LEVEL)
+
 /* A tile is the set of elements that is computed at a time, in the first-level cache. In an elementwise operator a tile
  * has KILN_TILE_BYTES: so few that while one is being computed the processor, out of order, still writes the previous
  * one and already reads the next one. */
@@ -183,9 +189,8 @@ KILN_INLINE void kiln_halves_load(float *tile, const void *source, size_t count,
 }
 
 /* The same for a tile. */
-KILN_OUTLINED void kiln_tile_convert(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype) {
-    kiln_halves_load(tile, source, count, dtype);
-}
+#define kiln_tile_convert KILN_CPU_COMMON(tile_convert)
+void kiln_tile_convert(float *tile, const void *source, size_t count, kiln_cpu_dtype dtype);
 
 /* An element as f32. */
 KILN_INLINE float kiln_element_load(const void *source, kiln_cpu_dtype dtype) {
@@ -225,39 +230,11 @@ KILN_INLINE bool kiln_is_nontemporal(const kiln_shape *shape, kiln_cpu_dtype dty
     return (uint64_t)shape->rows * (uint64_t)shape->cols * kiln_dtype_size(dtype) >= KILN_NONTEMPORAL_BYTES;
 }
 
-#if defined(__AVX512F__)
-/* A whole cache line, whose target is aligned. */
-KILN_INLINE void kiln_stream_line(char *to, const char *from) {
-    typedef char line __attribute__((vector_size(64)));
-    line bytes;
-    memcpy(&bytes, from, sizeof bytes);
-    __asm__("vmovntdq %1, %0" : "=m"(*(line *)(void *)to) : "v"(bytes));
-}
-#endif
-
 /* memcpy of a tile, with non-temporal stores. If a tile starts inside a cache line, the previous tile has written the
  * rest of the line: as vectors of 16 bytes, both are combined on the way to memory, and if these are not aligned
  * either, the line goes through the caches. Needs kiln_nontemporal_fence at the end. */
-KILN_OUTLINED void kiln_nontemporal_copy(void *target, const void *source, size_t size) {
-    char *to = target;
-    const char *from = source;
-#if defined(__SSE2__)
-    if ((uintptr_t)to % 16) {
-        size_t head = kiln_min(-(uintptr_t)to % 64, size);
-        memcpy(to, from, head);
-        to += head, from += head, size -= head;
-    }
-#if defined(__AVX512F__)
-    for (; (uintptr_t)to % 64 && size >= 16; to += 16, from += 16, size -= 16)
-        _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));
-    for (; size >= 64; to += 64, from += 64, size -= 64)
-        kiln_stream_line(to, from);
-#endif
-    for (; size >= 16; to += 16, from += 16, size -= 16)
-        _mm_stream_si128((__m128i *)(void *)to, _mm_loadu_si128((const __m128i *)(const void *)from));
-#endif
-    if (size) memcpy(to, from, size);
-}
+#define kiln_nontemporal_copy KILN_CPU_COMMON(nontemporal_copy)
+void kiln_nontemporal_copy(void *target, const void *source, size_t size);
 
 /* Orders non-temporal stores before whatever tells other threads that the work is done. */
 KILN_INLINE void kiln_nontemporal_fence(void) {
@@ -285,18 +262,8 @@ KILN_INLINE float *kiln_tile_target(float *tile, void *target, kiln_cpu_dtype dt
 }
 
 /* kiln_tile_write for f16 and bf16. */
-KILN_OUTLINED void kiln_halves_write(void *target, const float *tile, size_t count, kiln_cpu_dtype dtype,
-                                     bool nontemporal) {
-    uint16_t halves[KILN_TILE];
-    uint16_t *converted = nontemporal ? halves : target;
-    if (dtype == KILN_CPU_f16) {
-        kiln_f16_store(converted, tile, count);
-    } else {
-        for (size_t i = 0; i < count; i++)
-            converted[i] = kiln_f32_to_bf16(tile[i]);
-    }
-    if (nontemporal) kiln_nontemporal_copy(target, halves, count * sizeof *halves);
-}
+#define kiln_halves_write KILN_CPU_COMMON(halves_write)
+void kiln_halves_write(void *target, const float *tile, size_t count, kiln_cpu_dtype dtype, bool nontemporal);
 
 KILN_INLINE void kiln_tile_write(void *target, const float *tile, size_t count, kiln_cpu_dtype dtype,
                                  bool nontemporal) {
