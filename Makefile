@@ -83,13 +83,13 @@ COMMON_OBJECTS := $(COMMON_SOURCES:%.c=$(OBJ)/%.o)
 LEVEL_OBJECTS  := $(foreach level,$(CPU_LEVELS),$(LEVEL_SOURCES:%.c=$(OBJ)/%/$(level).o))
 DESCRIPTIONS   := $(OPERATORS:%=$(OBJ)/kernels/describe/%.o)
 
-# libkiln.so: what defines public functions is compiled once more, to be exported; the rest is the same. The backends' folders
-# define none.
+# What defines public functions: the loader but for its backends' folders, what operators share and their host sides. Each is
+# compiled to assembly, in which everything is hidden, and assembled twice: as it is for libkiln.a, and for libkiln.so, which
+# exports them, without the lines that hide them.
 BACKEND_SOURCES := $(filter loader/cuda/% loader/rocm/% loader/hip/% loader/cpu/%,$(LOADER_SOURCES))
-SHARED_OBJECTS := $(BACKEND_SOURCES:%.c=$(OBJ)/%.o) \
-	$(patsubst %.c,$(OBJ)/shared/%.o,$(filter-out $(BACKEND_SOURCES),$(LOADER_SOURCES))) $(COMMON_SOURCES:%.c=$(OBJ)/shared/%.o) $(LEVEL_OBJECTS) $(DESCRIPTIONS) \
-	$(foreach op,$(OPERATORS),$(OBJ)/shared/kernels/$(op)/$(op).o $(OBJ)/embedded/$(op)/bundle.o \
-	$(CPU_LEVELS:%=$(OBJ)/kernels/$(op)/%.o))
+PUBLIC_SOURCES  := $(filter-out $(BACKEND_SOURCES),$(LOADER_SOURCES)) $(COMMON_SOURCES) $(foreach op,$(OPERATORS),kernels/$(op)/$(op).c)
+SHARED_OBJECTS  := $(PUBLIC_SOURCES:%.c=$(OBJ)/shared/%.o) $(BACKEND_SOURCES:%.c=$(OBJ)/%.o) $(LEVEL_OBJECTS) $(DESCRIPTIONS) \
+	$(foreach op,$(OPERATORS),$(OBJ)/embedded/$(op)/bundle.o $(CPU_LEVELS:%=$(OBJ)/kernels/$(op)/%.o))
 
 FLAGS   := $(OBJ)/flags
 OBJECTS := $(OBJ)/objects
@@ -109,10 +109,11 @@ $(OBJ)/ptx/libkiln.a: $(LOADER_OBJECTS) $(OPERATORS:%=$(OBJ)/ptx/operators/%.o) 
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
+# Its own calls of public functions are direct, as in libkiln.a.
 # nodelete: the HSA runtime keeps kiln's event handler and cannot be told to forget it; dlclose must leave it mapped.
 $(OUT)/libkiln.so.0: $(SHARED_OBJECTS) scripts/libkiln.map $(OBJECTS)
-	$(CC) -shared -Wl,-soname,libkiln.so.0 -Wl,-z,nodelete -Wl,--version-script=scripts/libkiln.map -o $@ $(filter %.o,$^) \
-		$(KILN_LDFLAGS)
+	$(CC) -shared -Wl,-soname,libkiln.so.0 -Wl,-z,nodelete -Wl,-Bsymbolic-functions -Wl,--version-script=scripts/libkiln.map \
+		-o $@ $(filter %.o,$^) $(KILN_LDFLAGS)
 
 $(OUT)/libkiln.so: $(OUT)/libkiln.so.0
 	ln -sf libkiln.so.0 $@
@@ -124,15 +125,22 @@ $(OUT)/kiln: $(CLI_OBJECTS) $(OUT)/libkiln.a
 $(OBJ)/loader/cuda/cuda_launch.o: KILN_CFLAGS += \
 	$(call cc_option,-maccumulate-outgoing-args)
 # A square root is then an instruction alone, and nothing of libm's.
-$(foreach op,mha mha_paged mha_fp8_fwd mha_int8_x_fp8_fwd mha_nvfp4_fwd engram_gate,$(OBJ)/kernels/$(op)/$(op).o $(OBJ)/shared/kernels/$(op)/$(op).o): KILN_CFLAGS += -fno-math-errno
-$(OBJ)/shared/%.o: KILN_CFLAGS += -DKILN_BUILD_SHARED
-$(OBJ)/shared/%.o: %.c $(FLAGS)
-	@mkdir -p $(@D)
-	$(CC) $(KILN_CFLAGS) -MMD -MP -c -o $@ $<
-
+$(foreach op,mha mha_paged mha_fp8_fwd mha_int8_x_fp8_fwd mha_nvfp4_fwd engram_gate,$(OBJ)/kernels/$(op)/$(op).s): KILN_CFLAGS += -fno-math-errno
 $(OBJ)/%.o: %.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(CC) $(KILN_CFLAGS) -MMD -MP -c -o $@ $<
+
+# Not with -flto, which leaves what is hidden to the linker.
+$(PUBLIC_SOURCES:%.c=$(OBJ)/%.s): $(OBJ)/%.s: %.c $(FLAGS)
+	@mkdir -p $(@D)
+	$(CC) $(KILN_CFLAGS) -fno-lto -MMD -MP -S -o $@ $<
+
+$(PUBLIC_SOURCES:%.c=$(OBJ)/%.o): $(OBJ)/%.o: $(OBJ)/%.s
+	$(CC) -c -o $@ $<
+
+$(OBJ)/shared/%.o: $(OBJ)/%.s
+	@mkdir -p $(@D)
+	sed '/\.hidden[[:space:]]*kiln_[a-z]/d' $< | $(CC) -x assembler -c -o $@ -
 
 # ---- Operators: host side, each CPU level and the embedded images, joined into one object ------------------------
 

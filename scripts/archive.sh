@@ -11,13 +11,13 @@ unpack() { # FOLDER
     if [ -e "$1/.unpacked" ] && [ -z "$(find "$2" -newer "$1/.unpacked")" ]; then return 0; fi
     new=$(mktemp -d "$1/.new.XXXXXX")
     trap 'rm -rf "$new"' EXIT
-    if ! tar -xf "$2" -C "$new" 2>/dev/null || ! tar -tf "$2" >"$new/.unpacked" 2>/dev/null; then
+    if ! tar -xvf "$2" -C "$new" >"$new/.unpacked" 2>/dev/null; then
         echo "archive.sh: $2 cannot be unpacked" >&2
         exit 1
     fi
     # What was unpacked before and is no longer in the archive goes.
     [ ! -e "$1/.unpacked" ] || (cd "$1" && xargs -r rm -f <.unpacked)
-    cp -r "$new/." "$1"
+    cp -rlf "$new/." "$1"
     touch "$1/.unpacked"
     rm -rf "$new"
 }

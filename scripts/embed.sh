@@ -40,7 +40,7 @@ arrays() {
     cp $files "$packed"
     (
         cd "$packed"
-        gzip -7 -n ./*
+        gzip -6 -n ./*
         wc -c ./*.gz >sizes
         cat ./*.gz | xxd -p -c 32 | awk '
             function next_image(    size) {

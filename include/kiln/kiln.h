@@ -61,11 +61,7 @@ extern "C" {
 
 /* Marks the functions that libkiln.so exports. In libkiln.a everything is hidden, so that a shared object can contain a
  * private copy that no other object in the process sees. */
-#if defined(KILN_BUILD_SHARED) && defined(__GNUC__)
-#define KILN_API __attribute__((visibility("default")))
-#else
 #define KILN_API
-#endif
 
 /* Returns the version of the linked library, as major * 10000 + minor * 100 + patch. Never fails. */
 KILN_API uint32_t kiln_version(void);

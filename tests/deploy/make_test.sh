@@ -47,7 +47,7 @@ is_silent_without_compiler() {
 
 check "an unchanged tree makes nothing again" nothing_to_do all examples test-programs
 check "other CFLAGS make the objects again" would_run '-DOTHER .*loader/status\.c' all "CFLAGS=${CFLAGS-} -DOTHER"
-check "another compiler makes the objects again" would_run '^[^ ]*clang.* -c .*loader/status\.c|^c99 .* -c .*loader/status\.c' all CC=c99
+check "another compiler makes the objects again" would_run '^[^ ]*clang.* -S .*loader/status\.c|^c99 .* -S .*loader/status\.c' all CC=c99
 check "a changed public header makes what includes it again" would_run 'loader/status\.c' all -W include/kiln/kiln.h
 check "a changed source makes itself again" would_run 'loader/status\.c' all -W loader/status.c
 check "and nothing else" would_not_run 'loader/select\.c' all -W loader/status.c
