@@ -16,6 +16,8 @@ typedef struct kiln_quantize_transposed_args {
     uint32_t down;  /* non-zero: they are one below the other */
     uint32_t held;  /* tiles for which a block has shared memory on devices: all, or a power of two */
     uint32_t mask;  /* tile n is in the memory of number n & mask */
+    int64_t whole;  /* so many rows, the first ones, are in blocks that have one tile, of all rows and columns that it
+                     * can have, aligned, each of whose lines has a computed scale for codes up to their greatest */
 } kiln_quantize_transposed_args;
 KILN_ARGS_END
 

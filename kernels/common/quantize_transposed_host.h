@@ -6,6 +6,16 @@
 #include "kernels/common/quantize_transposed_args.h"
 #include "kernels/common/transposed_host.h"
 
+/* What args->whole says. */
+static inline int64_t kiln__quantize_transposed_whole(const kiln__quantize_call *call, unsigned size_log2,
+                                                      const kiln_quantize_transposed_args *args) {
+    const kiln_quantize_args *q = &args->quantize;
+    const bool usual = q->source == KILN_QUANTIZE_COMPUTED && !q->rows_log2 && q->smax == call->greatest;
+    const bool whole = args->tiles == 1 && args->x.rows_log2 == kiln__transposed_rows_log2(size_log2) &&
+                       call->cols % KILN_TRANSPOSED_COLS == 0 && args->x.wide && q->shape.wide;
+    return usual && whole ? call->rows >> args->x.rows_log2 << args->x.rows_log2 : 0;
+}
+
 /* Gives the launch shared memory for a block's tiles. Of rows that is for all of them or, if two blocks would not have
  * room then, for one. */
 static inline void kiln__quantize_transposed_hold(const kiln_device_info *device, kiln_quantize_transposed_args *args,
@@ -71,6 +81,7 @@ static inline kiln_status kiln__quantize_transposed_prepare(const char *name, co
         across = 1;
     }
     if (args->down) args->tiles = (uint32_t)KILN_QUANTIZE_GROUP >> args->x.rows_log2;
+    args->whole = kiln__quantize_transposed_whole(call, size_log2, args);
     q->block_rows = args->down ? KILN_QUANTIZE_GROUP : 1u << args->x.rows_log2;
     KILN__TRY(kiln__grid(name, across, ((uint64_t)call->rows + q->block_rows - 1) / q->block_rows, config));
     kiln__quantize_transposed_hold(device, args, config);

@@ -71,6 +71,15 @@ KILN_INLINE kiln_transposed_four kiln_transposed_row(const kiln_vector *columns,
     return four;
 }
 
+/* Stores the elements of four columns from c on that a thread has of the rows from r on. */
+KILN_INLINE void kiln_transposed_store(const kiln_transposed *t, const kiln_vector *columns, uint32_t r, uint32_t c,
+                                       kiln_vector *tile) {
+    kiln_transposed_four *target = (kiln_transposed_four *)tile + kiln_transposed_element(t, r, c) / KILN_FOUR;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        target[i * (KILN_TRANSPOSED_COLS / KILN_FOUR)] = kiln_transposed_row(columns, i);
+}
+
 /* Where a tile is, and what of it is inside the tensor. */
 typedef struct kiln_transposed_tile {
     uint64_t row, col;
@@ -81,6 +90,21 @@ KILN_INLINE kiln_transposed_tile kiln_transposed_at(const kiln_transposed *t, ui
     const kiln_transposed_tile at = {row, col, kiln_transposed_inside(t->rows, row, t->rows_log2),
                                      kiln_transposed_inside(t->cols, col, kiln_transposed_cols_log2(t))};
     return at;
+}
+
+/* Reads a tile of all rows and columns that it can have, from there on. rows_log2 of *t is the greatest, known to the
+ * compiler. The caller has a barrier behind it. */
+KILN_INLINE void kiln_transposed_load_whole(const kiln_transposed *t, uint64_t row, uint64_t col, kiln_vector *tile) {
+    enum { LANES = KILN_TRANSPOSED_LINES / KILN_VECTOR, SIZE = sizeof(kiln_element) };
+    const uint32_t r = kiln_thread() % LANES * KILN_VECTOR, c = kiln_thread() / LANES * KILN_FOUR;
+    const uint64_t stride = (uint64_t)t->col_stride * SIZE;
+    const char *x = (const char *)t->x + row * SIZE + col * stride;
+    kiln_vector columns[KILN_FOUR];
+    x += c * stride + r * SIZE;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_FOUR; i++, x += stride)
+        columns[i] = *(const kiln_vector *)x;
+    kiln_transposed_store(t, columns, r, c, tile);
 }
 
 /* Reads a tile. The caller has a barrier behind it, and one in front of it where the memory had been read. */
@@ -103,10 +127,7 @@ KILN_INLINE void kiln_transposed_load(const kiln_transposed *t, kiln_transposed_
             if (c + i < end) columns[i] = kiln_vector_load(x);
             x += t->col_stride;
         }
-        kiln_transposed_four *target = (kiln_transposed_four *)tile + kiln_transposed_element(t, r, c) / KILN_FOUR;
-        KILN_UNROLL
-        for (uint32_t i = 0; i < KILN_VECTOR; i++)
-            target[i * (KILN_TRANSPOSED_COLS / KILN_FOUR)] = kiln_transposed_row(columns, i);
+        kiln_transposed_store(t, columns, r, c, tile);
         return;
     }
     const uint32_t low_log2 = t->by_row ? cols_log2 : t->rows_log2;

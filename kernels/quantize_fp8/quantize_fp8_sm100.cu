@@ -5,12 +5,14 @@
 #include "kernels/common/tuned.h"
 
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight(values, bound)
-#include "kernels/common/quantize_transposed_gpu.h"
+#define KILN_QUANTIZE_MOST                 448.0f
+#define KILN_QUANTIZE_FINITE(values)       kiln_e4m3_word(values)
+#include "kernels/common/quantize_transposed_tile.h"
 
 KILN_ENTRY(quantize_fp8_transposed, kiln_quantize_transposed_args) {
     KILN_SHARED kiln_quantize_transposed_shared shared;
     KILN_DYNAMIC_SHARED(kiln_vector, tiles);
-    kiln_quantize_transposed(&args, tiles, &shared);
+    if (!kiln_quantize_transposed_tile(&args, tiles)) kiln_quantize_transposed(&args, tiles, &shared);
 }
 
 #undef KILN_ENTRY_HEAD

@@ -13,15 +13,22 @@
 #include "kernels/common/encode_gpu.h"
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_int8_eight(values, bound)
 #include "kernels/common/quantize_gpu.h"
-#include "kernels/common/quantize_transposed_gpu.h"
+#define KILN_QUANTIZE_MOST           127.0f
+#define KILN_QUANTIZE_FINITE(values) kiln_int8_finite(values)
+#include "kernels/common/quantize_transposed_tile.h"
 
 KILN_ENTRY(quantize_int8, kiln_quantize_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     kiln_quantize(&args, exchange);
 }
 
+#if defined(__CUDACC__) /* no fewer blocks resident than without the codes of whole tiles */
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 6) void
+#endif
+
 KILN_ENTRY(quantize_int8_transposed, kiln_quantize_transposed_args) {
     KILN_SHARED kiln_quantize_transposed_shared shared;
     KILN_DYNAMIC_SHARED(kiln_vector, tiles);
-    kiln_quantize_transposed(&args, tiles, &shared);
+    if (!kiln_quantize_transposed_tile(&args, tiles)) kiln_quantize_transposed(&args, tiles, &shared);
 }

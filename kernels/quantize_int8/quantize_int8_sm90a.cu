@@ -10,12 +10,15 @@
 #include "kernels/common/tuned.h"
 
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_int8_eight(values, bound)
+#define KILN_QUANTIZE_MOST                 127.0f
+#define KILN_QUANTIZE_FINITE(values)       kiln_int8_finite(values)
 #include "kernels/common/quantize_transposed_cluster.h"
+#include "kernels/common/quantize_transposed_tile.h"
 
 KILN_ENTRY(quantize_int8_transposed, kiln_quantize_transposed_args) {
     KILN_SHARED kiln_quantize_transposed_shared shared;
     KILN_DYNAMIC_SHARED(kiln_vector, tiles);
-    kiln_quantize_transposed(&args, tiles, &shared);
+    if (!kiln_quantize_transposed_tile(&args, tiles)) kiln_quantize_transposed(&args, tiles, &shared);
 }
 
 #undef KILN_ENTRY_HEAD

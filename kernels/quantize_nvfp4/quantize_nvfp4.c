@@ -53,6 +53,7 @@ static kiln_status launch_transposed(kiln_stream *stream, const kiln_quantize_nv
     KILN__TRY(take_tensors(name, params, sizes, args.x.row_stride, 1, &args.plain));
     args.plain.shape.rows = params->scale_rows;
     args.plain.shape.cols = params->scale_cols;
+    args.whole = args.x.wide && args.plain.shape.wide ? params->rows >> args.x.rows_log2 << args.x.rows_log2 : 0;
     const uint64_t blocks = KILN_TRANSPOSED_COLS >> KILN__NVFP4_BLOCK_LOG2, rows = 1ull << args.x.rows_log2;
     KILN__TRY(kiln__grid(name, ((uint64_t)params->scale_cols + blocks - 1) / blocks,
                          ((uint64_t)params->scale_rows + rows - 1) / rows, &config));

@@ -7,8 +7,9 @@
  * not aligned go element by element.
  *
  * Where columns are not adjacent a block turns a tile of 128 columns by 64 rows of 16 bits, or 32 of f32, in shared
- * memory, and a thread takes blocks of 16 elements from there. When the tile was stored there element by element, an
- * H200 took 61 us for 14336 x 4096 of bf16, and 55 with adjacent columns (2026-11-27).
+ * memory, and a thread takes blocks of 16 elements from there: where all of it is in the tensor, without questions
+ * about each. When the tile was stored there element by element, an H200 took 61 us for 14336 x 4096 of bf16, and 55
+ * with adjacent columns (2026-11-27).
  *
  * Floor: one read of x and one write of half a byte for each element and of a byte for each 16, at memory bandwidth:
  * 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the time that
@@ -137,14 +138,20 @@ KILN_ENTRY(quantize_nvfp4, kiln_quantize_nvfp4_args) {
     float global_scale = 1.0f;
     if (inside) global_scale = kiln_nvfp4_any_global(args.values[args.each ? s.row : 0], args.given);
     const float encode = kiln_nvfp4_any_encode(global_scale);
+    uint32_t i = s.first, each = i < whole ? (whole - 1 - i) / s.lanes + 1 : 0;
+    const char *from = (const char *)x + i * BYTES;
+    uint8_t *to = target + i * KILN_NVFP4_BLOCK_BYTES;
     KILN_LOOP
-    for (uint32_t i = s.first; i < s.count; i += s.lanes) {
+    for (; each; each--, i += s.lanes) { /* with pointers, which the compiler does not compute anew each time */
+        scales[place_of(&args, i)] = (uint8_t)quantize_whole(to, from, encode);
+        from += s.lanes * BYTES;
+        to += s.lanes * KILN_NVFP4_BLOCK_BYTES;
+    }
+    KILN_LOOP
+    for (; i < s.count; i += s.lanes) {
         const uint32_t col = i * KILN_NVFP4_BLOCK;
         uint32_t scale = 0;
-        if (i < whole)
-            scale = quantize_whole(target + i * KILN_NVFP4_BLOCK_BYTES, (const char *)x + i * BYTES, encode);
-        else if (inside)
-            scale = quantize_any(target + col / 2, x + col, col < count ? count - col : 0, encode);
+        if (inside) scale = quantize_any(target + col / 2, x + col, col < count ? count - col : 0, encode);
         scales[place_of(&args, i)] = (uint8_t)scale;
     }
     const bool first = inside && s.start == 0 && s.first == 0 && (args.each || s.row == 0);
@@ -156,9 +163,67 @@ typedef struct transposed_shared {
     float encode[KILN_TRANSPOSED_ROWS]; /* 1 / g of each row */
 } transposed_shared;
 
+enum { BLOCKS_LOG2 = KILN_TRANSPOSED_COLS_LOG2 - 4 }; /* of a row of the tile */
+
+/* 1 / g of the rows from the first on of which the tensor has so many. Those up to `end` have scales. */
+KILN_INLINE void find_encodes(const kiln_quantize_nvfp4_args *plain, uint64_t first, uint32_t rows, uint32_t end,
+                              float *encodes) {
+    const uint32_t own = kiln_thread();
+    if (own >= end) return;
+    const uint64_t row = first + own;
+    float global_scale = 1.0f;
+    if (own < rows) global_scale = kiln_nvfp4_any_global(plain->values[plain->each ? row : 0], plain->given);
+    encodes[own] = kiln_nvfp4_any_encode(global_scale);
+    const bool stores = own < rows && kiln_tile() == 0 && (plain->each || row == 0);
+    if (plain->global_scale && stores) plain->global_scale[row] = global_scale;
+}
+
+/* Returns whether it did the block's tile, which it does if all of it is in the tensor, and aligned. */
+KILN_INLINE bool quantize_tile(const kiln_quantize_nvfp4_transposed_args *args, transposed_shared *shared) {
+    enum { ROWS = KILN_TRANSPOSED_LINES, STEP = KILN_BLOCK >> BLOCKS_LOG2, MOVED = STEP >> KILN_VECTOR_LOG2 & 7 };
+    const kiln_quantize_nvfp4_args *plain = &args->plain;
+    kiln_transposed t = args->x;
+    t.rows_log2 = KILN_TRANSPOSED_LINES_LOG2; /* known to the compiler */
+    const uint64_t first = kiln_block() * ROWS, col = (uint64_t)kiln_tile() * KILN_TRANSPOSED_COLS;
+    if (first + ROWS > (uint64_t)args->whole || col + KILN_TRANSPOSED_COLS > (uint64_t)t.cols) return false;
+    kiln_transposed_load_whole(&t, first, col, shared->tile);
+    find_encodes(plain, first, ROWS, ROWS, shared->encode);
+    kiln_barrier();
+
+    const uint32_t r = kiln_thread() >> BLOCKS_LOG2, b = kiln_thread() & ((1u << BLOCKS_LOG2) - 1);
+    const uint64_t scale_cols = (uint64_t)plain->shape.cols, block = ((uint64_t)kiln_tile() << BLOCKS_LOG2) + b;
+    uint8_t *target = plain->codes + first * (uint64_t)plain->codes_stride + block * KILN_NVFP4_BLOCK_BYTES;
+    uint8_t *scales = plain->scales;
+    scales += plain->swizzled ? kiln_nvfp4_swizzled(first + r, block, scale_cols)
+                              : first * scale_cols + block + r * scale_cols;
+    target += r * (uint64_t)plain->codes_stride;
+    const uint64_t apart = plain->swizzled ? 4 : STEP * scale_cols; /* a tile's rows are 64 of the 128 at most */
+    uint32_t place = kiln_transposed_place(&t, r, b * VECTORS);
+    const float *encode = shared->encode + r;
+    KILN_LOOP
+    for (uint32_t i = 0; i < ROWS; i += STEP) {
+        kiln_vector vectors[VECTORS];
+        KILN_UNROLL
+        for (uint32_t j = 0; j < VECTORS; j++)
+            vectors[j] = shared->tile[place ^ j];
+        *scales = (uint8_t)quantize_vectors((codes *)target, vectors, *encode);
+        place = (place ^ MOVED) + STEP * KILN_LINE;
+        target += STEP * (uint64_t)plain->codes_stride;
+        scales += apart;
+        encode += STEP;
+    }
+    return true;
+}
+
+#if defined(__CUDACC__) && __CUDA_ARCH__ < 900 && \
+    !defined(KILN_PART_f32) /* six blocks resident, as without whole tiles */
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 6) void
+#endif
+
 KILN_ENTRY(quantize_nvfp4_transposed, kiln_quantize_nvfp4_transposed_args) {
-    enum { BLOCKS_LOG2 = KILN_TRANSPOSED_COLS_LOG2 - 4 }; /* of a row of the tile */
     KILN_SHARED transposed_shared shared;
+    if (quantize_tile(&args, &shared)) return;
     const kiln_quantize_nvfp4_args *plain = &args.plain;
     const kiln_transposed *t = &args.x;
     const uint64_t first = kiln_block() << t->rows_log2, scale_cols = (uint64_t)plain->shape.cols;
@@ -167,14 +232,7 @@ KILN_ENTRY(quantize_nvfp4_transposed, kiln_quantize_nvfp4_transposed_args) {
     const uint32_t own = kiln_thread(), rows = at.rows;
     const uint32_t end = kiln_transposed_inside(plain->shape.rows, first, t->rows_log2);
     kiln_transposed_load(t, at, shared.tile);
-    if (own < end) {
-        const uint64_t row = first + own;
-        float global_scale = 1.0f;
-        if (own < rows) global_scale = kiln_nvfp4_any_global(plain->values[plain->each ? row : 0], plain->given);
-        shared.encode[own] = kiln_nvfp4_any_encode(global_scale);
-        const bool stores = own < rows && kiln_tile() == 0 && (plain->each || row == 0);
-        if (plain->global_scale && stores) plain->global_scale[row] = global_scale;
-    }
+    find_encodes(plain, first, rows, end, shared.encode);
     kiln_barrier();
     KILN_LOOP
     for (uint32_t n = own; n < end << BLOCKS_LOG2; n += KILN_BLOCK) {

@@ -33,6 +33,10 @@ static double special_number(void) {
     return random_integer(0, 40) ? any_number() : values[random_integer(0, 8)];
 }
 
+static double rare_special_number(void) {
+    return random_integer(0, 999) ? any_number() : special_number();
+}
+
 static double positive_number(void) {
     static const double values[] = {0, NAN, INFINITY, 1e-40, 0.5};
     return random_integer(0, 9) ? random_number(0.01, 0.02) : values[random_integer(0, 4)];
@@ -96,20 +100,23 @@ static void describe(const char *name, precision p, int64_t rows, int64_t cols, 
                      (long long)l.step, (long long)l.padding, (long long)l.place);
 }
 
-/* quantize_fp8 or quantize_int8. */
-static void quantize(kiln_stream *stream, precision p, bool fp8, int64_t rows, int64_t cols, int way) {
+/* quantize_fp8 or quantize_int8. number: the elements; unless special ones are frequent, everything is aligned. */
+static void quantize_numbers(kiln_stream *stream, precision p, bool fp8, int64_t rows, int64_t cols, int way,
+                             double (*number)(void)) {
     const char *name = fp8 ? "quantize_fp8" : "quantize_int8";
     const int64_t scale_rows = (int64_t[]){rows, rows, groups_of(rows), 1, groups_of(rows)}[way];
     const int64_t scale_cols = way == 1 || way == 2 ? groups_of(cols) : 1;
-    const layout l = any_layout(rows);
-    source from = (source)random_integer(COMPUTED, GIVEN);
+    const bool regular = number != special_number;
+    const layout l = regular ? (layout){.turned = true, .step = 1} : any_layout(rows);
+    source from = regular ? COMPUTED : (source)random_integer(COMPUTED, GIVEN);
     if (from == COMPUTED && scale_rows != rows && (way > 2 || (scale_cols == 1 && cols > GROUP))) from = AMAX;
     describe(name, p, rows, cols, scale_rows, scale_cols, from, l);
-    inputs in = inputs_create(stream, p, rows, cols, l, special_number);
+    inputs in = inputs_create(stream, p, rows, cols, l, number);
     matrix values = matrix_create(stream, F32, scale_rows, scale_cols, 0, AT_END);
     matrix_fill(&values, positive_number);
-    const int64_t codes_stride = random_integer(0, 1) ? (cols + 15) / 16 * 16 : cols + random_integer(0, 17);
-    const int64_t place = random_integer(0, 1) ? 0 : random_place();
+    const bool aligned = regular || random_integer(0, 1);
+    const int64_t codes_stride = aligned ? (cols + 15) / 16 * 16 : cols + random_integer(0, 17);
+    const int64_t place = regular || random_integer(0, 1) ? 0 : random_place();
     matrix codes[2], scales[2];
     for (int i = 0; i < 2; i++) {
         codes[i] = matrix_create(stream, fp8 ? U8 : I8, rows, cols, codes_stride, place);
@@ -135,6 +142,10 @@ static void quantize(kiln_stream *stream, precision p, bool fp8, int64_t rows, i
     matrix_expect_unchanged(&values);
     matrix_destroy(&values);
     inputs_destroy(&in);
+}
+
+static void quantize(kiln_stream *stream, precision p, bool fp8, int64_t rows, int64_t cols, int way) {
+    quantize_numbers(stream, p, fp8, rows, cols, way, special_number);
 }
 
 static void find_amax(kiln_stream *stream, precision p, int64_t rows, int64_t cols, int way) {
@@ -251,6 +262,10 @@ static void test_whole_tiles(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
         for (int way = 0; way < 4; way++)
             quantize(stream, p, way % 2, 128, 256, way);
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int fp8 = 0; fp8 < 2; fp8++) /* groups of 128 columns */
+            for (int i = 0; i < 2; i++)
+                quantize_numbers(stream, p, fp8, 72, 256, 1, i ? rare_special_number : any_number);
     for (int round = 0; round < 4; round++) /* clusters of blocks */
         quantize(stream, round / 2 ? BF16 : F16, round % 2, 40, 2100, 0);
     quantize(stream, BF16, true, 3, 7500, 0);
