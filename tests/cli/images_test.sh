@@ -53,7 +53,7 @@ total() { # PATTERN COUNT
     sum=$(cat embedded/*/manifest | grep ' role=linked ' | grep -E -- "$1" | sed -E 's/.* size=([0-9]+) .*/\1/' |
         awk "$human"'{ sum += $1 } END { printf "%s", human(sum) }')
     linked=$(grep -H ' role=linked ' embedded/*/manifest | grep -E -- "$1" | sed -E 's|manifest:file=([^ ]*) .*|\1|' |
-        while read -r file; do gzip -7 -n <"$file" | wc -c; done | awk "$human"'{ sum += $1 } END { printf "%s", human(sum) }')
+        while read -r file; do gzip -6 -n <"$file" | wc -c; done | awk "$human"'{ sum += $1 } END { printf "%s", human(sum) }')
     echo "$2 images, $sum, $linked as linked"
 }
 
