@@ -13,7 +13,7 @@ typedef struct kiln_silu_mul_codes_args {
     const void *up;
     int64_t gate_stride;
     int64_t up_stride;
-    float bound; /* the bound and the coefficients that kiln_gated_exactly takes */
+    float bound; /* the bound and the coefficients that kiln_glu_exactly takes */
     float coefficients[KILN_SILU_MUL_CODES_COEFFICIENTS];
     uint32_t four; /* non-zero: rows are those of codes_four_gpu.h, which some kernels have no use for */
 } kiln_silu_mul_codes_args;

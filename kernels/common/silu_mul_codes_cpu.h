@@ -5,7 +5,7 @@
 #include "kernels/common/cpu.h"
 
 #include "kernels/common/codes_cpu.h"
-#include "kernels/common/gated_exactly.h"
+#include "kernels/common/glu_exactly.h"
 #include "kernels/common/silu_mul_codes_args.h"
 
 KILN_INLINE void kiln_silu_mul_tile(const kiln_silu_mul_codes_args *args, float *values, const kiln_codes_tile *tile,
@@ -17,7 +17,7 @@ KILN_INLINE void kiln_silu_mul_tile(const kiln_silu_mul_codes_args *args, float 
     const float *factors = kiln_tile_read(up_tile, up, tile->count, dtype);
     KILN_INDEPENDENT
     for (size_t i = 0; i < tile->count; i++)
-        values[i] = kiln_gated_exactly(gates[i], args->bound, args->coefficients) * factors[i];
+        values[i] = kiln_glu_exactly(gates[i], args->bound, args->coefficients) * factors[i];
     kiln_codes_tile_fill(values, tile->count);
 }
 

@@ -13,7 +13,7 @@ KILN_INLINE void kiln_silu_mul_any(const kiln_silu_mul_codes_args *args, float (
         const uint32_t last = (uint32_t)args->out.shape.cols - KILN_EIGHT;
         const uint32_t first = (p.lane + i / KILN_EIGHT * p.lanes) * KILN_EIGHT;
         const uint32_t col = (first < last ? first : last) + i % KILN_EIGHT;
-        kiln_four_shift(values, kiln_gated_exactly(kiln_element_to_f32(gate[col]), args->bound, args->coefficients) *
+        kiln_four_shift(values, kiln_glu_exactly(kiln_element_to_f32(gate[col]), args->bound, args->coefficients) *
                                     kiln_element_to_f32(up[col]));
     }
 }
@@ -46,7 +46,7 @@ KILN_INLINE void kiln_silu_mul_four(const kiln_silu_mul_codes_args *args, float 
 #endif
         KILN_UNROLL
         for (int e = 0; e < KILN_EIGHT; e++)
-            values[i][e] = kiln_gated_within(values[i][e], values[i][e]) * factors[e];
+            values[i][e] = kiln_glu_within(values[i][e], values[i][e]) * factors[e];
         if (format == KILN_CODES_NVFP4) /* registers are too few for the work on all eights at once */
             __builtin_amdgcn_sched_barrier(0);
     }

@@ -3,7 +3,7 @@
 #define KILN_KERNELS_COMMON_SILU_MUL_CODES_GPU_H
 
 #include "kernels/common/codes_gpu.h"
-#include "kernels/common/gated_exactly.h"
+#include "kernels/common/glu_exactly.h"
 #include "kernels/common/silu_mul_codes_args.h"
 
 /* The results of an eight. The argument of SiLU's sigmoid is the gate itself, which three instructions for each element
@@ -21,11 +21,11 @@ KILN_INLINE void kiln_silu_mul_eight(const kiln_silu_mul_codes_args *args, float
     if (args->coefficients[1] != 0.0f) {
         KILN_UNROLL
         for (int i = 0; i < KILN_EIGHT; i++)
-            arguments[i] = kiln_gated_argument(arguments[i], args->coefficients);
+            arguments[i] = kiln_glu_argument(arguments[i], args->coefficients);
     }
     KILN_UNROLL
     for (int i = 0; i < KILN_EIGHT; i++)
-        values[i] = kiln_gated_result(values[i], arguments[i], args->bound) * factors[i];
+        values[i] = kiln_glu_result(values[i], arguments[i], args->bound) * factors[i];
 }
 
 /* A block's rows. If a row's greatest magnitude determines its scale, its results are kept in shared memory between

@@ -93,14 +93,14 @@ static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const k
     return KILN_OK;
 }
 
-/* Whether clusters of blocks do a call, for which *config becomes their launch: if the image has that kernel, for long,
- * aligned rows of one scale each that are too few to occupy the device. */
-static inline bool kiln__silu_mul_codes_cluster(const kiln_kernel *cluster, const kiln_codes_args *args,
-                                                kiln_launch_config *config) {
+/* Whether clusters of blocks do a call of SiLU, for which *config becomes their launch: if the image has that kernel,
+ * for long, aligned rows of one scale each that are too few to occupy the device. */
+static inline bool kiln__silu_mul_codes_cluster(const kiln_kernel *cluster, const kiln__silu_mul_codes_call *call,
+                                                const kiln_codes_args *args, kiln_launch_config *config) {
     enum { LEAST = 2 * KILN_BLOCK, MOST = KILN_SILU_MUL_CLUSTER * KILN_SILU_MUL_THREADS }; /* eights of a row */
-    if (cluster->info.absent || args->static_scale != 0 || args->grouped || !args->shape.wide ||
-        args->shape.cols % KILN_EIGHT || args->eights <= LEAST || args->eights > MOST ||
-        args->rows > cluster->device->info.multiprocessors / 2)
+    if (cluster->info.absent || call->activation != KILN_GLU_SILU || args->static_scale != 0 || args->grouped ||
+        !args->shape.wide || args->shape.cols % KILN_EIGHT || args->smax != call->out.greatest ||
+        args->eights <= LEAST || args->eights > MOST || args->rows > cluster->device->info.multiprocessors / 2)
         return false;
     const uint32_t warp = KILN_SILU_MUL_CLUSTER * KILN_SUBGROUP;
     config->grid[0] = KILN_SILU_MUL_CLUSTER;

@@ -27,12 +27,12 @@ KILN_INLINE void kiln_silu_mul_values(const kiln_silu_mul_codes_args *args, floa
     if (!within && args->coefficients[1] != 0.0f) {
         KILN_UNROLL
         for (int i = 0; i < KILN_EIGHT; i++)
-            arguments[i] = kiln_gated_argument(arguments[i], args->coefficients);
+            arguments[i] = kiln_glu_argument(arguments[i], args->coefficients);
     }
     KILN_UNROLL
     for (int i = 0; i < KILN_EIGHT; i++)
-        values[i] = (within ? kiln_gated_within(values[i], arguments[i])
-                            : kiln_gated_result(values[i], arguments[i], args->bound)) *
+        values[i] = (within ? kiln_glu_within(values[i], arguments[i])
+                            : kiln_glu_result(values[i], arguments[i], args->bound)) *
                     factors[i];
 }
 

@@ -1,7 +1,7 @@
-/* silu_mul_fp8 for sm_100 and later: silu_mul_codes_sm100.h for SiLU of aligned rows with a scale each that shared
+/* silu_mul_fp8 for sm_100 and later: silu_mul_codes_eights.h for SiLU of aligned rows with a scale each that shared
  * memory can keep, in bf16 silu_mul_codes_sm90a.h, of whose instructions they have all, for groups and other scales,
  * silu_mul_fp8_gpu.c for the others. Not measured. */
-#include "kernels/common/silu_mul_codes_sm100.h"
+#include "kernels/common/silu_mul_codes_eights.h"
 #include "kernels/common/tuned.h"
 #if defined(KILN_PART_bf16)
 #include "kernels/common/silu_mul_codes_sm90a.h"

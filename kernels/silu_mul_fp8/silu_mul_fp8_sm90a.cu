@@ -1,12 +1,18 @@
-/* silu_mul_fp8 for sm_90a: silu_mul_fp8_gpu.c, and silu_mul_codes_sm90a.h where that applies. Its kernel may begin
- * before the preceding kernel has ended.
+/* silu_mul_fp8 for sm_90a: silu_mul_codes_eights.h for SiLU of aligned rows with a scale each that shared memory can
+ * keep, silu_mul_codes_sm90a.h for groups, GELU and other scales, silu_mul_fp8_gpu.c for the others. Its kernel may
+ * begin before the preceding kernel has ended.
  *
- * Measured on an H100 (driver 580.159.04, 2026-11-26), 16384 x 4096 in bf16: 110 us with a scale for each row, where a
- * copy of as many bytes takes 112 and silu_mul_fp8_gpu.c took 148; 111 with scales of 128 columns, where that took 138;
- * 4096 x 14336 111 us, where that took 143. Four blocks resident instead of five: 111 us, three 120. In f16 not
- * measured. */
+ * By the model of docs/kernel-report.md rows of clusters issue for 0.65 of the memory's time: of a thread's 36
+ * instructions an element (bf16) 20 are its arithmetic and 16 the exchange and the scale, which two eights of a thread
+ * would share, but then half as many threads would ask for the row.
+ *
+ * Measured on an H100 (driver 580.159.04, 2026-11-26), by silu_mul_codes_sm90a.h alone, which had the same registers
+ * and 41 instructions an element instead of 31, 16384 x 4096 in bf16: 110 us with a scale for each row, where a copy of
+ * as many bytes takes 112 and silu_mul_fp8_gpu.c took 148; 111 with scales of 128 columns, where that took 138; 4096 x
+ * 14336 111 us, where that took 143. Four blocks resident instead of five: 111 us, three 120. In f16 not measured. */
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/silu_mul_codes_cluster.h"
+#include "kernels/common/silu_mul_codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD
@@ -15,6 +21,7 @@
 KILN_ENTRY(silu_mul_fp8, kiln_silu_mul_codes_args) {
     KILN_SHARED kiln_codes_exchange exchange;
     KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
+    if (kiln_silu_mul_eights(&args, kept, &exchange, KILN_CODES_E4M3)) return;
     if (!kiln_silu_mul_held(&args, kept, &exchange, KILN_CODES_E4M3))
         kiln_silu_mul_codes(&args, kept, exchange.sums, KILN_CODES_E4M3);
 }

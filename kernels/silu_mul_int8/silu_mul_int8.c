@@ -31,7 +31,7 @@ static kiln_status silu_mul_int8(kiln_stream *stream, const kiln_silu_mul_int8_p
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_silu_mul_int8, part, &kiln__bundle_silu_mul_int8, &module));
     const kiln_kernel *cluster = &module->kernels[KERNEL_silu_mul_int8_cluster];
-    if (kiln__silu_mul_codes_cluster(cluster, &args.out, &config))
+    if (kiln__silu_mul_codes_cluster(cluster, &call, &args.out, &config))
         return kiln__operator_launch(stream, cluster, &config, &args, sizeof args);
     return kiln__operator_launch(stream, &module->kernels[KERNEL_silu_mul_int8], &config, &args, sizeof args);
 }

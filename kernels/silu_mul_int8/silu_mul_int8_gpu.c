@@ -10,7 +10,7 @@
  * On AMD, for f32 only where a wave has 64 threads, SiLU's results of aligned rows of up to 8192 columns stay in the
  * registers of as many threads as have three or four eights of them each (codes_four_gpu.h). Not measured.
  *
- * The activation is that of gated_exactly.h, with the CPU's bits: 20 instructions an element for SiLU in machine code
+ * The activation is that of glu_exactly.h, with the CPU's bits: 19 instructions an element for SiLU in machine code
  * of sm_90. The hardware's functions would take half of them, but differ in the last bits from target to target.
  *
  * Floor: one read of gate and up and one write of the codes at memory bandwidth, 9 bytes an element of f32, 5 of

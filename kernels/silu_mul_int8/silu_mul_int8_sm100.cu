@@ -1,6 +1,6 @@
-/* silu_mul_int8 for sm_100 and later: silu_mul_codes_sm100.h for SiLU of aligned rows with a scale each that shared
+/* silu_mul_int8 for sm_100 and later: silu_mul_codes_eights.h for SiLU of aligned rows with a scale each that shared
  * memory can keep, silu_mul_int8_gpu.c for the others. Not measured. */
-#include "kernels/common/silu_mul_codes_sm100.h"
+#include "kernels/common/silu_mul_codes_eights.h"
 #include "kernels/common/tuned.h"
 
 KILN_ENTRY(silu_mul_int8, kiln_silu_mul_codes_args) {

@@ -6,11 +6,11 @@
 #define KILN_KERNELS_SILU_MUL_NVFP4_HELD_H
 
 #include "kernels/common/codes_held_gpu.h"
-#include "kernels/common/gated_exactly.h"
+#include "kernels/common/glu_exactly.h"
 #include "kernels/common/silu_mul_codes_args.h"
 
 #if __CUDA_ARCH__ >= 1000
-#include "kernels/common/gated_packed_sm100.h"
+#include "kernels/common/glu_packed.h"
 #endif
 
 enum { HELD_BLOCKS = KILN_SILU_MUL_HELD / 2, HELD_QUADS = KILN_NVFP4_BLOCK / 4 };
@@ -66,8 +66,8 @@ KILN_INLINE void held_results(const kiln_silu_mul_codes_args *args, float *value
             const kiln_packed results = kiln_packed_silu_within(kiln_pack(values[i], values[i + 1]));
             kiln_unpack(&values[i], kiln_packed_mul(results, kiln_pack(factors[i], factors[i + 1])));
 #else
-            values[i] = kiln_gated_within(values[i], values[i]) * factors[i];
-            values[i + 1] = kiln_gated_within(values[i + 1], values[i + 1]) * factors[i + 1];
+            values[i] = kiln_glu_within(values[i], values[i]) * factors[i];
+            values[i + 1] = kiln_glu_within(values[i + 1], values[i + 1]) * factors[i + 1];
 #endif
         }
         return;
@@ -75,8 +75,8 @@ KILN_INLINE void held_results(const kiln_silu_mul_codes_args *args, float *value
     KILN_UNROLL
     for (int i = 0; i < KILN_NVFP4_BLOCK; i++) {
         float argument = kiln_fast_min(values[i], args->bound);
-        if (args->coefficients[1] != 0.0f) argument = kiln_gated_argument(argument, args->coefficients);
-        values[i] = kiln_gated_result(values[i], argument, args->bound) * factors[i];
+        if (args->coefficients[1] != 0.0f) argument = kiln_glu_argument(argument, args->coefficients);
+        values[i] = kiln_glu_result(values[i], argument, args->bound) * factors[i];
     }
 }
 

@@ -12,8 +12,8 @@
 #define KILN_INLINE static inline __attribute__((unused))
 #define KILN_UNROLL
 #define KILN_FMA(a, b, c) fmaf(a, b, c)
-#include "kernels/common/gated_exactly.h"
 #include "kernels/common/gates.h"
+#include "kernels/common/glu_exactly.h"
 #include "kernels/common/root.h"
 
 /* The params of both operators on bytes have the same fields at the same places. */
@@ -118,17 +118,18 @@ static double act(kiln_glu kind, double g) {
     return g / (1 + exp(-2 * sqrt(2 / acos(-1)) * (g + 0.044715 * g * g * g)));
 }
 
+static const struct {
+    float bound, coefficients[2];
+} gates[] = {[KILN_GLU_SILU] = {KILN__GATE_SILU}, [KILN_GLU_GELU_TANH] = {KILN__GATE_GELU_TANH}};
+
 static void silu_mul_reference(const shape *s, tensors *t) {
-    static const struct {
-        float bound, coefficients[2];
-    } gates[] = {[KILN_GLU_SILU] = {KILN__GATE_SILU}, [KILN_GLU_GELU_TANH] = {KILN__GATE_GELU_TANH}};
     const int64_t cols = s->q.cols;
     for (int64_t i = 0; i < s->q.rows * cols; i++) {
         const double *row = t->first.values + i / cols * t->first.cols;
         double gate = row[i % cols], up = s->second ? t->second.values[i] : row[cols + i % cols];
         double a = act(s->activation, gate);
         t->result[i] =
-            kiln_gated_exactly((float)gate, gates[s->activation].bound, gates[s->activation].coefficients) * (float)up;
+            kiln_glu_exactly((float)gate, gates[s->activation].bound, gates[s->activation].coefficients) * (float)up;
         expect_result(t->result[i], a * up, (1e-6 + 1e-6 * fabs(a)) * fmax(fabs(up), 1));
     }
 }
@@ -391,19 +392,46 @@ static void test_reciprocal(void **state) {
     }
 }
 
+/* Fails unless a reciprocal that starts from any of an uncleared sum's that is less than an ulp off is that of the sum
+ * with its last bit cleared. */
+static void check_sum(float sum) {
+    const float even = kiln_float(kiln_bits(sum) & ~1u), expected = 1.0f / even, near = 1.0f / sum;
+    const double ulp = (double)kiln_float(kiln_bits(near) + 1) - (double)near;
+    for (int off = -1; off <= 1; off++) {
+        const float start = kiln_float(kiln_bits(near) + (uint32_t)off);
+        if (fabs((double)start - 1 / (double)sum) >= ulp) continue;
+        const float got = kiln_reciprocal_step(even, start);
+        if (got != expected) fail_msg("from %a, 1 / %a is %a", (double)start, (double)sum, (double)got);
+    }
+}
+
+/* NVIDIA's devices start so for gates of 16 bits (kiln_glu_reciprocal): all of these are tried. */
+static void test_reciprocal_of_16_bits(void **state) {
+    (void)state;
+    for (int activation = 0; activation < 2; activation++) {
+        const float bound = gates[activation].bound;
+        for (uint32_t bits = 0; bits < 0x20000u; bits++) {
+            const uint16_t element = (uint16_t)bits;
+            const float t = bits >> 16 ? kiln_bf16_to_f32(element) : kiln_f16_to_f32_soft(element);
+            if (t >= -bound)
+                check_sum(kiln_glu_sum(kiln_glu_argument(t < bound ? t : bound, gates[activation].coefficients)));
+        }
+    }
+}
+
 static void test_gated(void **state) {
     static const float silu[] = {1, 0};
     (void)state;
     for (uint32_t bits = 0x01000000u; bits < 0x42a00000u; bits += 1009) /* 2^-125 to 80 */
         for (int sign = 0; sign < 2; sign++) {
-            const float t = kiln_float(bits | (uint32_t)sign << 31), got = kiln_gated_exactly(t, 80.0f, silu);
-            const double expected = (double)t / (1 + exp(-(double)t)), allowed = fabsf(t) > 10 ? 5e-7 : 3e-7;
+            const float t = kiln_float(bits | (uint32_t)sign << 31), got = kiln_glu_exactly(t, 80.0f, silu);
+            const double expected = (double)t / (1 + exp(-(double)t)), allowed = fabsf(t) > 10 ? 5.3e-7 : 3.3e-7;
             if (!(fabs((double)got / expected - 1) <= allowed) && fabs(expected) > 0x1p-126)
                 fail_msg("SiLU of %a is %a", (double)t, (double)got);
         }
-    assert_true(isnan(kiln_gated_exactly(NAN, 80.0f, silu)));
-    assert_true(kiln_gated_exactly(INFINITY, 80.0f, silu) == INFINITY);
-    assert_true(kiln_gated_exactly(-INFINITY, 80.0f, silu) == 0.0f);
+    assert_true(isnan(kiln_glu_exactly(NAN, 80.0f, silu)));
+    assert_true(kiln_glu_exactly(INFINITY, 80.0f, silu) == INFINITY);
+    assert_true(kiln_glu_exactly(-INFINITY, 80.0f, silu) == 0.0f);
 }
 
 static void refuse_rmsnorm(kiln_stream *stream, const tensors *t) {
@@ -516,6 +544,7 @@ int main(void) {
         on_each_device(test_rows_in_registers),
         on_each_device(test_many_long_rows),
         cmocka_unit_test(test_reciprocal),
+        cmocka_unit_test(test_reciprocal_of_16_bits),
         cmocka_unit_test(test_gated),
         on_one_device(test_refusals),
     };

@@ -1,25 +1,31 @@
-/* silu_mul_fp8 and silu_mul_int8 on sm_100 for SiLU, for aligned rows that a block shares and that have a scale each: a
- * thread computes two eights at a time as pairs of f32 (eights_sm100.h), and keeps them in shared memory until the
- * row's scale is known. */
-#ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_SM100_H
-#define KILN_KERNELS_COMMON_SILU_MUL_CODES_SM100_H
+/* silu_mul_fp8 and silu_mul_int8 from sm_80 on for SiLU, for aligned rows that a block shares and that have a scale
+ * each: a thread computes two eights at a time as pairs of f32 (eights_sm80.h), and keeps them in shared memory until
+ * the row's scale is known. */
+#ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_EIGHTS_H
+#define KILN_KERNELS_COMMON_SILU_MUL_CODES_EIGHTS_H
 
-#include "kernels/common/eights_sm100.h"
-#include "kernels/common/gated_packed_sm100.h"
+#include "kernels/common/eights_sm80.h"
+#include "kernels/common/glu_packed.h"
+#include "kernels/common/pairs.h"
 #include "kernels/common/silu_mul_codes_gpu.h"
+
+/* Half an eight. */
+typedef struct kiln_quad {
+    kiln_packed low, high;
+} __attribute__((aligned(16))) kiln_quad;
 
 /* An eight in shared memory, a half in each of two rows of the block's threads. */
 KILN_INLINE void kiln_eight_pairs_keep(kiln_codes_kept *kept, const kiln_packed *pairs) {
     KILN_UNROLL
     for (int half = 0; half < 2; half++)
-        *(ulonglong2 *)(kept + half * KILN_BLOCK) = ulonglong2{pairs[2 * half], pairs[2 * half + 1]};
+        *(kiln_quad *)(kept + half * KILN_BLOCK) = kiln_quad{pairs[2 * half], pairs[2 * half + 1]};
 }
 KILN_INLINE void kiln_eight_pairs_recall(const kiln_codes_kept *kept, kiln_packed *pairs) {
     KILN_UNROLL
     for (int half = 0; half < 2; half++) {
-        const ulonglong2 two = *(const ulonglong2 *)(kept + half * KILN_BLOCK);
-        pairs[2 * half] = two.x;
-        pairs[2 * half + 1] = two.y;
+        const kiln_quad quad = *(const kiln_quad *)(kept + half * KILN_BLOCK);
+        pairs[2 * half] = quad.low;
+        pairs[2 * half + 1] = quad.high;
     }
 }
 
@@ -36,12 +42,35 @@ KILN_INLINE void kiln_silu_mul_any(const kiln_silu_mul_codes_args *args, kiln_pa
         for (int e = 0; e + 1 < COUNT * KILN_EIGHT; e++)
             values[e] = values[e + 1];
         values[COUNT * KILN_EIGHT - 1] =
-            kiln_gated_exactly(kiln_element_to_f32(gate[col]), args->bound, args->coefficients) *
+            kiln_glu_exactly(kiln_element_to_f32(gate[col]), args->bound, args->coefficients) *
             kiln_element_to_f32(up[col]);
     }
     KILN_UNROLL
     for (int e = 0; e < COUNT * KILN_EIGHT_PAIRS; e++)
         results[e / KILN_EIGHT_PAIRS][e % KILN_EIGHT_PAIRS] = kiln_pack(values[2 * e], values[2 * e + 1]);
+}
+
+/* Whether no gate of COUNT eights is beyond a bound in magnitude. NaN is. */
+template <int COUNT> KILN_INLINE bool kiln_silu_mul_are_within(const kiln_eight_loaded *gates, float bound) {
+#if KILN_PAIRS_COMPARED
+    uint32_t greatest = gates[0].vector.words[0];
+    float pair[2];
+    KILN_UNROLL
+    for (int i = 1; i < COUNT * 4; i++)
+        greatest = kiln_pair_greater_or_nan(greatest, gates[i / 4].vector.words[i % 4]);
+    kiln_pair_values(pair, greatest);
+    return kiln_bits(kiln_sm86_greater_or_nan_f32(pair[0], pair[1])) << 1 <= kiln_bits(bound) << 1;
+#else
+    kiln_packed squares = kiln_packed_of(0.0f), pairs[KILN_EIGHT_PAIRS];
+    KILN_UNROLL
+    for (int i = 0; i < COUNT; i++) {
+        kiln_eight_pairs(pairs, &gates[i]);
+        KILN_UNROLL
+        for (int e = 0; e < KILN_EIGHT_PAIRS; e++)
+            squares = kiln_packed_fma(pairs[e], pairs[e], squares);
+    }
+    return kiln_packed_within(squares, bound);
+#endif
 }
 
 /* The results of COUNT eights of a thread, KILN_BLOCK apart from each other. */
@@ -51,22 +80,15 @@ KILN_INLINE void kiln_silu_mul_pairs(const kiln_silu_mul_codes_args *args, kiln_
     enum { STEP = KILN_BLOCK * KILN_EIGHT };
     kiln_eight_loaded gates[COUNT], ups[COUNT];
     kiln_packed factors[KILN_EIGHT_PAIRS];
-    kiln_packed squares = kiln_packed_of(0.0f);
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++) {
         gates[i] = kiln_eight_loaded_from(gate + i * STEP);
         ups[i] = kiln_eight_loaded_from(up + i * STEP);
     }
-    KILN_UNROLL
-    for (int i = 0; i < COUNT; i++) {
-        kiln_eight_pairs(results[i], &gates[i]);
-        KILN_UNROLL
-        for (int e = 0; e < KILN_EIGHT_PAIRS; e++)
-            squares = kiln_packed_fma(results[i][e], results[i][e], squares);
-    }
-    if (kiln_packed_within(squares, args->bound)) {
+    if (kiln_silu_mul_are_within<COUNT>(gates, args->bound)) {
         KILN_UNROLL
         for (int i = 0; i < COUNT; i++) {
+            kiln_eight_pairs(results[i], &gates[i]);
             kiln_eight_pairs(factors, &ups[i]);
             KILN_UNROLL
             for (int e = 0; e < KILN_EIGHT_PAIRS; e++)
@@ -85,7 +107,7 @@ KILN_INLINE float kiln_silu_mul_keep(const kiln_silu_mul_codes_args *args, kiln_
     kiln_silu_mul_pairs<COUNT>(args, results, gate, up);
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++) {
-        greatest = kiln_eight_greater_or_nan(results[i], greatest);
+        greatest = kiln_eight_greatest_or_nan(results[i], greatest);
         kiln_eight_pairs_keep(kept + i * 2 * KILN_BLOCK, results[i]);
     }
     return greatest;
@@ -152,7 +174,7 @@ KILN_INLINE bool kiln_silu_mul_eights(const kiln_silu_mul_codes_args *args, kiln
     if (eights == COUNT * KILN_BLOCK) {
         kiln_packed results[COUNT][KILN_EIGHT_PAIRS];
         kiln_silu_mul_pairs<COUNT>(args, results, gate, up);
-        kiln_eights_put<COUNT, true>(out, p, eights, results, exchange, format);
+        kiln_eights_finish<COUNT, true>(out, p, eights, results, exchange, format);
         return true;
     }
     kiln_codes_kept *keep = kept + p.lane;

@@ -1,0 +1,16 @@
+/* silu_mul_int8 for sm_80 and later: silu_mul_codes_eights.h for SiLU of aligned rows with a scale each that shared
+ * memory can keep, silu_mul_int8_gpu.c for the others. Not measured. */
+#include "kernels/common/silu_mul_codes_eights.h"
+#include "kernels/common/tuned.h"
+
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
+
+KILN_ENTRY(silu_mul_int8, kiln_silu_mul_codes_args) {
+    KILN_SHARED kiln_codes_exchange exchange;
+    KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
+    if (!kiln_silu_mul_eights(&args, kept, &exchange, KILN_CODES_INT8))
+        kiln_silu_mul_codes(&args, kept, exchange.sums, KILN_CODES_INT8);
+}
+
+KILN_TUNED_PARTS(f16 bf16)
