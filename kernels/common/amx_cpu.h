@@ -1,10 +1,10 @@
 /* Products of matrices by the tiles of AMX, for kernels of level x86-64-v4: gemm_amx.h and gemm_int8_amx.h.
  *
- * A block is KILN_AMX_ROWS rows of a by KILN_AMX_COLUMNS rows of b, the columns of d. Rows of both are taken
- * KILN_AMX_DEPTH bytes at a time: those of a are copied tile by tile, so that no tile's rows lie a page apart; those of
- * b are transposed, two tiles wide, in lanes of 4 bytes, which are two or four numbers of k. Then two tiles of rows are
- * multiplied with two of columns: four tiles have the sums, and a tile that is loaded is used twice. The columns stay
- * in the first-level cache, the copies and the sums in the second.
+ * A block is KILN_MATMUL_BLOCK_ROWS rows of a by KILN_MATMUL_BLOCK_COLUMNS rows of b, the columns of d. Rows of both
+ * are taken KILN_AMX_DEPTH bytes at a time: those of a are copied tile by tile, so that no tile's rows lie a page
+ * apart; those of b are transposed, two tiles wide, in lanes of 4 bytes, which are two or four numbers of k. Then two
+ * tiles of rows are multiplied with two of columns: four tiles have the sums, and a tile that is loaded is used twice.
+ * The columns stay in the first-level cache, the copies and the sums in the second.
  *
  * Rows come from beyond the second-level cache, at 13 to 25 cycles a line, in which a tile's product could be computed.
  * So between products the lines that come next are copied into a second buffer (of a) or prefetched (of b).
@@ -14,8 +14,8 @@
 #define KILN_KERNELS_COMMON_AMX_CPU_H
 
 #include "kernels/arch/amx.h"
-#include "kernels/common/amx_blocks.h"
 #include "kernels/common/cpu.h"
+#include "kernels/common/matmul_blocks.h"
 #include <immintrin.h>
 
 enum {
@@ -35,8 +35,8 @@ typedef struct kiln_amx_tile {
 } kiln_amx_tile;
 
 typedef struct kiln_amx_block {
-    kiln_amx_tile sums[KILN_AMX_ROWS / KILN_AMX_TILE_ROWS][KILN_AMX_COLUMNS / KILN_AMX_TILE_ROWS];
-    kiln_amx_tile a[2][KILN_AMX_ROWS / KILN_AMX_TILE_ROWS][KILN_AMX_STEPS]; /* one is multiplied, one copied */
+    kiln_amx_tile sums[KILN_MATMUL_BLOCK_ROWS / KILN_AMX_TILE_ROWS][KILN_MATMUL_BLOCK_COLUMNS / KILN_AMX_TILE_ROWS];
+    kiln_amx_tile a[2][KILN_MATMUL_BLOCK_ROWS / KILN_AMX_TILE_ROWS][KILN_AMX_STEPS]; /* one is multiplied, one copied */
     kiln_amx_tile b[KILN_AMX_STEPS][2];
 } kiln_amx_block;
 

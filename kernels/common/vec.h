@@ -70,6 +70,18 @@ enum { KILN_VEC = 4, KILN_VEC_REGISTERS = 16 };
 #define KILN_VEC_ZIP_HIGH(a, b) _mm_unpackhi_ps(a, b)
 #endif
 
+/* c plus the products of two numbers of bf16 in each lane of a and b. An instruction of machines with AVX-512 BF16,
+ * which only they may be given (extensions.h); elsewhere it is never asked for. */
+#if defined(__AVX512F__)
+KILN_INLINE kiln_vec kiln_vec_dot_bf16(kiln_vec a, kiln_vec b, kiln_vec c) {
+    __asm__("vdpbf16ps %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));
+    return c;
+}
+#define KILN_VEC_DOT_BF16(a, b, c) kiln_vec_dot_bf16(a, b, c)
+#else
+#define KILN_VEC_DOT_BF16(a, b, c) (c)
+#endif
+
 /* A whole vector of elements as f32. */
 KILN_INLINE kiln_vec kiln_vec_widen(const void *source, kiln_cpu_dtype dtype) {
     if (dtype == KILN_CPU_f32) return KILN_VEC_LOAD(source);

@@ -27,7 +27,6 @@ enum {
     STRIP = 4, /* tiles */
     VECS = KILN_MATMUL_VECS,
     ROWS = KILN_MATMUL_ROWS,
-    STEPS = KILN_MATMUL_STEPS,
     STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
     COLUMNS = KILN_W8A8_BLOCK_COLUMNS /* of d, in rows */
 };
@@ -165,23 +164,10 @@ KILN_INLINE void multiply(w8a8_sum *sums, const float (*a)[GROUP], const float *
                           const float *a_scales, const float *b_scales, bool grouped) {
     kiln_vec products[ROWS][VECS];
     kiln_matmul_rows rows;
-    size_t k = 0;
+    kiln_matmul_begin(&rows, 0);
     for (size_t r = 0; r < ROWS; r++)
         rows.values[r] = a[r];
-    KILN_UNROLL
-    for (size_t r = 0; r < ROWS;
-         r++) { /* one loop over both is too long to be unrolled, which leaves products in memory */
-        KILN_UNROLL
-        for (size_t v = 0; v < VECS; v++)
-            products[r][v] = KILN_VEC_ZERO();
-    }
-    for (; k + STEPS <= n; k += STEPS) {
-        KILN_UNROLL
-        for (size_t step = 0; step < STEPS; step++)
-            kiln_matmul_step(products, &rows, columns, k + step);
-    }
-    for (; k < n; k++)
-        kiln_matmul_step(products, &rows, columns, k);
+    kiln_matmul_products(products, &rows, 0, columns, n, false);
     KILN_UNROLL
     for (size_t r = 0; r < ROWS; r++) {
         kiln_vec left = KILN_VEC_SET(a_scales[r]);

@@ -11,7 +11,6 @@ typedef struct amx_scratch {
     finish_tiles tiles;
 } amx_scratch;
 _Static_assert(sizeof(amx_scratch) <= KILN_CPU_SCRATCH, "fits");
-_Static_assert((int)TILE == (int)KILN_AMX_LAUNCHED, "tiles are what is launched");
 
 /* Writes the results of a row of a strip. */
 KILN_INLINE void finish_row(amx_scratch *scratch, const kiln_gemm_args *args, const strip *s, size_t row,
@@ -29,23 +28,6 @@ KILN_INLINE void finish_row(amx_scratch *scratch, const kiln_gemm_args *args, co
     }
 }
 
-/* The strip, as wide as a block of AMX, that begins with a block of the launch. */
-KILN_INLINE strip block_of(const kiln_gemm_args *args, const kiln_cpu_span *span, uint64_t block) {
-    const uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], matrix = block / tiles, tile = block % tiles;
-    const uint64_t most = kiln_min(span->end - block, tiles - tile);
-    const kiln_amx_rectangle r = kiln_amx_rectangle_of(tile, most, args->tile_rows, span->grid[0]);
-    strip s = {.split = (uint32_t)(matrix % args->splits),
-               .batch = (uint32_t)(matrix / args->splits),
-               .row = r.row * TILE,
-               .col = r.col * TILE,
-               .blocks = r.rows * r.cols};
-    s.rows = kiln_min((uint64_t)args->m - s.row, r.rows * TILE);
-    s.cols = kiln_min((uint64_t)args->n - s.col, r.cols * TILE);
-    s.k = (uint64_t)s.split * args->split;
-    s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
-    return s;
-}
-
 KILN_INLINE void amx_tiles(const kiln_gemm_args *args, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     enum { SIZE = sizeof(uint16_t) };
     amx_scratch *scratch = span->scratch;
@@ -53,7 +35,7 @@ KILN_INLINE void amx_tiles(const kiln_gemm_args *args, const kiln_cpu_span *span
     strip s;
     kiln_amx_begin();
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
-        s = block_of(args, span, block);
+        s = strip_of(args, span, block);
         if (s.batch >= args->batch) break;
         const uint8_t *a = (const uint8_t *)args->a + s.batch * (uint64_t)args->a_batch_stride * SIZE;
         const uint8_t *b = (const uint8_t *)args->b + s.batch * (uint64_t)args->b_batch_stride * SIZE;

@@ -1,10 +1,11 @@
 /* gemm on the CPU: the operator's definition. gemm_gpu.c says what its kernels and blocks do.
  *
- * gemm_tiles: consecutive blocks compute tiles of d below each other, and up to STRIP of them are computed together.
- * Both factors have k along their rows. DEPTH columns of 64 rows of b are transposed into the first-level cache, so
- * that a row there has what one step of k needs; then ROWS rows of a are multiplied with VECS vectors of it at a time,
- * with their sums in registers: an element of a is the factor of a whole vector. The cost of transposing is shared by
- * 64 * STRIP rows of a, which are read in place and prefetched one step of the loop ahead.
+ * gemm_tiles: consecutive blocks compute a rectangle of tiles of d together (matmul_blocks.h). Both factors have k
+ * along their rows. DEPTH columns of 64 rows of b are transposed into the first-level cache, so that a row there has
+ * what one step of k needs; then ROWS rows of a are multiplied with VECS vectors of it at a time, with their sums in
+ * registers: an element of a is the factor of a whole vector. The cost of transposing is shared by all rows of the
+ * rectangle. Its first 64 columns copy the rows of a, as f32, for the others: rows a power of two apart leave the
+ * caches early.
  *
  * gemm_rows: dot products of few rows of a with rows of b, in vectors along k: up to four rows of b at a time, each
  * from its first byte to its last, which is how memory is read fastest, and converted in registers.
@@ -12,29 +13,30 @@
  * gemm_dot.h, gemm_dot_rows.h and gemm_amx.h do the same by dot products of 16-bit numbers, if the call asks for them.
  * gemm_norm_cpu.h and gemm_fused_cpu.h have the kernels for calls that normalise the rows of a or gate the result.
  *
- * Tried, on an AMD EPYC (Zen 5), where gemm_tiles of f32 has 83 to 88 % of the peak of multiply-adds, and 90 to 94 if
- * rows of a are not read: to copy the rows that are next while others are multiplied came to 75 to 84 %, and to ask for
- * rows of a in the first-level cache gained nothing. To ask for the lines of d before the products that are the last of
- * their sums gained 2 to 5 %: a store would wait for the line that it overwrites.
+ * Measured (docs/benchmarks/cpu-model.md), gemm_tiles of f32 has 84 to 87 % of the peak of multiply-adds, one thread.
+ * In the first-level cache the loop has 98 to 99, with six rows of four vectors as with 12 or 14 of two and 8 or 9 of
+ * three. What it loses: 3.5 % to transposing b, which takes as long in lanes of 128 bits, 1.5 to copying rows of a, 2.5
+ * to prefetching b line by line, 1.5 to reading sums and copies from the second-level cache, 1.5 to writing d and 3 to
+ * pages of 4 KB. Nothing was gained by depths of 64, 96, 160, 192 and 256, rectangles of 512 x 256, 384 x 384 and 512 x
+ * 512, rows copied for 256 or 512 of k at once, prefetching copies and sums into the first-level cache, and more steps
+ * of k without a branch.
  *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
  * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
+#include "kernels/common/matmul_blocks.h"
 #include "kernels/common/matmul_cpu.h"
-/* after it: */
+/* after them: */
 #include "kernels/gemm/gemm_args.h"
 
 enum {
     TILE = KILN_GEMM_TILE,
-    STRIP = 4,        /* tiles */
     DEPTH = 128,      /* of b's transposed columns */
     CACHED = 1 << 20, /* bytes that a second-level cache keeps from one call to the next */
-    LINE = KILN_MATMUL_LINE,
     VECS = KILN_MATMUL_VECS,
     ROWS = KILN_MATMUL_ROWS,
-    STEPS = KILN_MATMUL_STEPS,
-    STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
-    COLUMNS = KILN_GEMM_BLOCK_COLUMNS, /* of d, in gemm_rows */
-    AHEAD = (ROWS + STRIP - 1) / STRIP /* rows of b to prefetch with ROWS rows of a: all of a tile in a strip */
+    STRIP_ROWS = (KILN_MATMUL_BLOCK_ROWS + ROWS - 1) / ROWS * ROWS,
+    STRIP_TILES = KILN_MATMUL_BLOCK_COLUMNS / TILE,
+    COLUMNS = KILN_GEMM_BLOCK_COLUMNS /* of d, in gemm_rows */
 };
 
 typedef struct finish_tiles {
@@ -76,13 +78,14 @@ KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_gemm_args *args, const
 
 /* Working memory for a strip. */
 typedef struct strip_scratch {
-    float sums[STRIP_ROWS][TILE];
+    float sums[STRIP_TILES][STRIP_ROWS][TILE];
     float columns[DEPTH][TILE];
-    float converted[ROWS][DEPTH];
+    float rows[STRIP_ROWS][DEPTH];
     finish_tiles tiles;
 } strip_scratch;
 _Static_assert(sizeof(strip_scratch) <= KILN_CPU_SCRATCH, "fits");
 _Static_assert(TILE == (int)KILN_MATMUL_TILE, "is what is multiplied");
+_Static_assert(TILE == (int)KILN_MATMUL_LAUNCHED, "is what is launched");
 
 /* What consecutive blocks compute together. */
 typedef struct strip {
@@ -92,92 +95,139 @@ typedef struct strip {
     size_t blocks;
 } strip;
 
-/* The strip that begins with a block. Here blocks go down a column of tiles before they go on to the next. */
+/* The strip that begins with a block. */
 KILN_INLINE strip strip_of(const kiln_gemm_args *args, const kiln_cpu_span *span, uint64_t block) {
-    uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], matrix = block / tiles, tile = block % tiles;
-    uint64_t tile_row = tile % args->tile_rows;
+    const uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], matrix = block / tiles, tile = block % tiles;
+    const uint64_t most = kiln_min(span->end - block, tiles - tile);
+    const kiln_matmul_rectangle r = kiln_matmul_rectangle_of(tile, most, args->tile_rows, span->grid[0]);
     strip s = {.split = (uint32_t)(matrix % args->splits),
                .batch = (uint32_t)(matrix / args->splits),
-               .row = tile_row * TILE,
-               .col = tile / args->tile_rows * TILE};
-    s.blocks = kiln_min(kiln_min(args->tile_rows - tile_row, span->end - block), STRIP);
-    s.rows = kiln_min((uint64_t)args->m - s.row, s.blocks * TILE);
-    s.cols = kiln_min((uint64_t)args->n - s.col, TILE);
+               .row = r.row * TILE,
+               .col = r.col * TILE,
+               .blocks = r.rows * r.cols};
+    s.rows = kiln_min((uint64_t)args->m - s.row, r.rows * TILE);
+    s.cols = kiln_min((uint64_t)args->n - s.col, r.cols * TILE);
     s.k = (uint64_t)s.split * args->split;
     s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
     return s;
 }
 
+/* The columns of a strip that are multiplied at a time, from its column `col` on, by n elements from k on. */
+typedef struct strip_step {
+    size_t col, cols;
+    uint64_t k;
+    size_t n;
+    bool paired; /* as pairs of bf16 */
+} strip_step;
+
+/* Where a row of a and a row of b begin. */
+KILN_INLINE const void *a_at(const kiln_gemm_args *args, const strip *s, size_t row, uint64_t k, kiln_cpu_dtype dtype) {
+    return kiln_at(args->a, s->batch * (uint64_t)args->a_batch_stride + (s->row + row) * (uint64_t)args->a_stride + k,
+                   dtype);
+}
+KILN_INLINE const void *b_at(const kiln_gemm_args *args, const strip *s, size_t col, uint64_t k, kiln_cpu_dtype dtype) {
+    return kiln_at(args->b, s->batch * (uint64_t)args->b_batch_stride + (s->col + col) * (uint64_t)args->b_stride + k,
+                   dtype);
+}
+
 /* Writes the results of rows of a strip. */
-KILN_INLINE void finish_rows(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, size_t row, size_t end,
-                             kiln_cpu_dtype dtype) {
-    for (; row < end; row++) {
-        const float *sums = scratch->sums[row];
+KILN_INLINE void finish_rows(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, size_t col,
+                             size_t cols, size_t row, kiln_cpu_dtype dtype) {
+    for (size_t end = kiln_min(row + ROWS, s->rows); row < end; row++) {
+        const float *sums = scratch->sums[col / TILE][row];
         if (args->partials) {
             uint64_t matrix = ((uint64_t)s->split * args->batch + s->batch) * (uint64_t)args->m;
-            uint64_t place = (matrix + s->row + row) * (uint64_t)args->n + s->col;
-            memcpy(args->partials + place, sums, s->cols * sizeof *sums);
+            uint64_t place = (matrix + s->row + row) * (uint64_t)args->n + s->col + col;
+            memcpy(args->partials + place, sums, cols * sizeof *sums);
         } else {
-            finish(&scratch->tiles, args, sums, s->batch, s->row + row, s->col, s->cols, dtype);
+            finish(&scratch->tiles, args, sums, s->batch, s->row + row, s->col + col, cols, dtype);
         }
-    }
-}
-
-/* Prefetches where the results of rows of a strip go, to be written. */
-KILN_INLINE void prefetch_results(const kiln_gemm_args *args, const strip *s, size_t row, size_t end,
-                                  kiln_cpu_dtype dtype) {
-    if (args->partials) return;
-    for (; row < end; row++) {
-        uint64_t d = s->batch * (uint64_t)args->d_batch_stride + (s->row + row) * (uint64_t)args->d_stride + s->col;
-        const char *results = kiln_at(args->d, d, dtype);
-        for (size_t byte = 0; byte < s->cols * kiln_dtype_size(dtype); byte += 64)
-            __builtin_prefetch(results + byte, 1);
-    }
-}
-
-/* Adds to the sums the products of n elements from k on, and finishes rows after their last, while a near cache still
- * has their sums. */
-KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s, uint64_t k,
-                                size_t n, kiln_cpu_dtype dtype) {
-    size_t depth_size = DEPTH * kiln_dtype_size(dtype);
-    uint64_t b = s->batch * (uint64_t)args->b_batch_stride + s->col * (uint64_t)args->b_stride + k;
-    kiln_matmul_transpose(scratch->columns, kiln_at(args->b, b, dtype), (uint64_t)args->b_stride, s->cols, n, dtype);
-    for (size_t row = 0; row < s->rows; row += ROWS) {
-        uint64_t a = s->batch * (uint64_t)args->a_batch_stride + (s->row + row) * (uint64_t)args->a_stride + k;
-        kiln_matmul_rows rows = {.next = kiln_at(args->a, a + ROWS * (uint64_t)args->a_stride, dtype),
-                                 .next_stride = (uint64_t)args->a_stride * kiln_dtype_size(dtype),
-                                 .size = kiln_dtype_size(dtype)};
-        for (size_t r = 0; r < ROWS; r++) { /* the last row several times, if there are no more */
-            uint64_t place = a + kiln_min(r, s->rows - row - 1) * (uint64_t)args->a_stride;
-            rows.values[r] = kiln_tile_load(scratch->converted[r], kiln_at(args->a, place, dtype), n, dtype);
-        }
-        size_t first = row / ROWS * AHEAD, end = kiln_min(first + AHEAD, s->cols);
-        for (size_t i = first; i < end; i++) /* what is transposed next */
-            kiln_prefetch(kiln_at(args->b, b + i * (uint64_t)args->b_stride, dtype), depth_size, depth_size);
-        if (k + n == s->k_end) prefetch_results(args, s, row, kiln_min(row + ROWS, s->rows), dtype);
-        kiln_matmul_columns(scratch->sums[row], &rows, scratch->columns[0], n, s->cols);
-        if (k + n == s->k_end) finish_rows(scratch, args, s, row, kiln_min(row + ROWS, s->rows), dtype);
     }
 }
 
 #include "kernels/gemm/gemm_dot.h"
+
+/* Has what comes soon prefetched: rows of b that are transposed next, the next rows of a, and where results go. */
+KILN_INLINE void ask_ahead(kiln_matmul_rows *rows, const kiln_gemm_args *args, const strip *s, const strip_step *step,
+                           size_t row, kiln_cpu_dtype dtype) {
+    const size_t size = kiln_dtype_size(dtype), after = row + ROWS;
+    const uint64_t a_stride = (uint64_t)args->a_stride * size, b_stride = (uint64_t)args->b_stride * size;
+    const bool last_columns = step->col + step->cols == s->cols, last = step->k + step->n == s->k_end;
+    const size_t next_col = last_columns ? 0 : step->col + step->cols;
+    const uint64_t next_k = last_columns ? step->k + step->n : step->k;
+    const size_t each = (ROWS * TILE + s->rows - 1) / s->rows; /* with so many rows at a time all of a tile's */
+    const size_t first = row / ROWS * each, next_cols = kiln_min(s->cols - next_col, TILE);
+    if (!step->col && after < s->rows)
+        kiln_matmul_ask(rows, a_at(args, s, after, step->k, dtype), a_stride, kiln_min(s->rows - after, ROWS));
+    else if (last_columns && !last && after >= s->rows)
+        kiln_matmul_ask(rows, a_at(args, s, 0, next_k, dtype), a_stride, kiln_min(s->rows, ROWS));
+    if (last && !args->partials) {
+        const uint64_t d = s->batch * (uint64_t)args->d_batch_stride + (s->row + row) * (uint64_t)args->d_stride;
+        kiln_matmul_ask(rows, kiln_at(args->d, d + s->col + step->col, dtype), (uint64_t)args->d_stride * size,
+                        kiln_min(s->rows - row, ROWS));
+    }
+    if (first < next_cols)
+        kiln_matmul_ask(rows, b_at(args, s, next_col + first, next_k, dtype), b_stride,
+                        kiln_min(next_cols - first, each));
+}
+
+/* A row of a from a step's k on, as f32 or pairs. shared: it is kept for the columns after the strip's first. */
+KILN_OUTLINED const void *take_row(float *kept, const void *source, const strip_step *step, bool shared,
+                                   kiln_cpu_dtype dtype) {
+    if (step->paired) return copy_pairs(kept, source, step->n);
+    if (dtype != KILN_CPU_f32 || !shared) return kiln_tile_load(kept, source, step->n, dtype);
+    for (size_t k = 0; k < step->n; k += KILN_VEC)
+        KILN_VEC_STORE(kept + k, kiln_vec_load(kiln_at(source, k, dtype), step->n - k, dtype));
+    return kept;
+}
+
+/* Adds to the sums the products of a step, and finishes rows after their last, while a near cache still has their sums.
+ */
+KILN_INLINE void multiply_step(strip_scratch *scratch, const kiln_gemm_args *args, const strip *s,
+                               const strip_step *step, kiln_cpu_dtype dtype) {
+    const void *b = b_at(args, s, step->col, step->k, dtype);
+    float(*sums)[TILE] = scratch->sums[step->col / TILE];
+    if (step->paired)
+        take_pairs(scratch->columns, b, (uint64_t)args->b_stride, step->cols, step->n);
+    else
+        kiln_matmul_transpose(scratch->columns, b, (uint64_t)args->b_stride, step->cols, step->n, dtype);
+    for (size_t row = 0; row < s->rows; row += ROWS) {
+        kiln_matmul_rows rows;
+        kiln_matmul_begin(&rows, step->paired ? 2 * sizeof(uint16_t) : kiln_dtype_size(dtype));
+        for (size_t r = 0; r < ROWS; r++) { /* the last row several times, if there are no more */
+            const size_t at = kiln_min(row + r, s->rows - 1);
+            rows.values[r] =
+                step->col ? scratch->rows[at]
+                          : take_row(scratch->rows[at], a_at(args, s, at, step->k, dtype), step, s->cols > TILE, dtype);
+        }
+        ask_ahead(&rows, args, s, step, row, dtype);
+        if (step->k == s->k) memset(sums[row], 0, ROWS * sizeof *sums);
+        if (step->paired)
+            multiply_pairs(sums[row], &rows, scratch->columns[0], step->n, step->cols);
+        else
+            kiln_matmul_columns(sums[row], &rows, scratch->columns[0], step->n, step->cols);
+        if (step->k + step->n == s->k_end) finish_rows(scratch, args, s, step->col, step->cols, row, dtype);
+    }
+}
 
 KILN_INLINE void gemm_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_args args = *(const kiln_gemm_args *)arguments; /* a copy, which no store can change */
     strip_scratch *scratch = span->scratch;
     strip s;
     if (gemm_amx(&args, span, dtype)) return;
+    const bool paired = multiplies_pairs(&args, dtype);
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
         s = strip_of(&args, span, block);
         if (s.batch >= args.batch) break;
-        memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
-        for (uint64_t k = s.k, n; k < s.k_end; k += n) {
-            n = multiply_strip_extended(scratch, &args, &s, k, dtype);
-            if (n) continue;
-            n = kiln_min(s.k_end - k, DEPTH);
-            multiply_strip(scratch, &args, &s, k, n, dtype);
-        }
-        if (s.k == s.k_end) finish_rows(scratch, &args, &s, 0, s.rows, dtype); /* empty sums */
+        strip_step step = {.k = s.k, .paired = paired};
+        do { /* without k, a step of no products */
+            step.n = kiln_min(s.k_end - step.k, paired ? 2 * DEPTH : DEPTH);
+            for (step.col = 0; step.col < s.cols; step.col += TILE) {
+                step.cols = kiln_min(s.cols - step.col, TILE);
+                multiply_step(scratch, &args, &s, &step, dtype);
+            }
+            step.k += step.n;
+        } while (step.k < s.k_end);
     }
 }
 KILN_CPU_KERNEL(gemm_tiles)

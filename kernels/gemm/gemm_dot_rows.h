@@ -12,7 +12,7 @@
 enum { KEPT_NUMBERS = KEPT * sizeof(float) / sizeof(uint16_t) };
 
 /* multiply_group: products of m rows of a, which lie in kept, with a few of b. */
-DOT_INLINE void dot_group(rows_scratch *scratch, const rows_piece *piece, size_t m, size_t col) {
+KILN_INLINE void dot_group(rows_scratch *scratch, const rows_piece *piece, size_t m, size_t col) {
     const size_t group = rows_at_a_time(m), ahead = 4 * AHEAD_BYTES / group / sizeof(uint16_t);
     const uint16_t *kept = (const uint16_t *)(const void *)scratch->a, *rows[4];
     kiln_vec products[KILN_GEMM_ROWS][4];
@@ -27,18 +27,18 @@ DOT_INLINE void dot_group(rows_scratch *scratch, const rows_piece *piece, size_t
     }
     for (size_t k = 0; k < piece->n; k += PAIRED) {
         const size_t next = k + ahead < piece->n ? k + ahead : k + ahead - piece->n + group * piece->stride;
-        __m512i factors[4];
+        kiln_vec factors[4];
         KILN_UNROLL
         for (size_t i = 0; i < group; i++) {
             if (!piece->cached) __builtin_prefetch(rows[i] + next, 0, 2);
-            factors[i] = load_pairs(rows[i] + k, piece->n - k);
+            factors[i] = _mm512_castsi512_ps(load_pairs(rows[i] + k, piece->n - k));
         }
         KILN_UNROLL
         for (size_t r = 0; r < m; r++) {
-            const __m512i element = _mm512_loadu_si512(kept + r * (KEPT_NUMBERS / m) + k);
+            const kiln_vec element = KILN_VEC_LOAD(kept + r * (KEPT_NUMBERS / m) + k);
             KILN_UNROLL
             for (size_t i = 0; i < group; i++)
-                products[r][i] = add_pairs(products[r][i], element, factors[i]);
+                products[r][i] = KILN_VEC_DOT_BF16(element, factors[i], products[r][i]);
         }
     }
     KILN_UNROLL
@@ -60,8 +60,8 @@ KILN_INLINE void keep_rows(rows_scratch *scratch, const rows_piece *piece, const
 }
 
 /* A block's columns of d, by m rows at least as many as a has. */
-DOT_INLINE void dot_rows_of(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
-                            uint64_t first, size_t m) {
+KILN_INLINE void dot_rows_of(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
+                             uint64_t first, size_t m) {
     const uint64_t k_end = (uint64_t)args->k, most = KEPT_NUMBERS / m;
     rows_piece piece = {.stride = (size_t)args->b_stride,
                         .rows = kiln_min((uint64_t)args->n - first, COLUMNS),
@@ -80,8 +80,8 @@ DOT_INLINE void dot_rows_of(rows_scratch *scratch, float (*sums)[COLUMNS], const
     }
 }
 
-DOT static void dot_rows(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
-                         uint64_t first) {
+static void dot_rows(rows_scratch *scratch, float (*sums)[COLUMNS], const kiln_gemm_args *args, uint64_t batch,
+                     uint64_t first) {
     if (args->m == 1)
         dot_rows_of(scratch, sums, args, batch, first, 1);
     else if (args->m == 2)

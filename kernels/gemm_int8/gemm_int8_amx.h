@@ -12,12 +12,12 @@ enum { AMX_GROUPS = KILN_AMX_DEPTH / GROUP, AMX_GROUP_STEPS = GROUP / KILN_AMX_T
 typedef struct amx_scratch {
     kiln_amx_block block;
     kiln_amx_tile products[2][2]; /* of a group */
-    float a_scales[AMX_GROUPS][KILN_AMX_ROWS], b_scales[AMX_GROUPS][KILN_AMX_COLUMNS];
+    float a_scales[AMX_GROUPS][KILN_MATMUL_BLOCK_ROWS], b_scales[AMX_GROUPS][KILN_MATMUL_BLOCK_COLUMNS];
     w8a8_sum sums[KILN_TILE]; /* of a row */
     finish_tiles tiles;
 } amx_scratch;
 _Static_assert(sizeof(amx_scratch) <= KILN_CPU_SCRATCH, "fits");
-_Static_assert((int)TILE == (int)KILN_AMX_LAUNCHED, "tiles are what is launched");
+_Static_assert((int)TILE == (int)KILN_MATMUL_LAUNCHED, "tiles are what is launched");
 
 /* Adds a group's products, with the scales of their rows and columns, to the sums, or begins with them. */
 KILN_INLINE void add_scaled(kiln_amx_tile *sums, const kiln_amx_tile *products, const float *a_scales,
@@ -70,7 +70,7 @@ KILN_INLINE void take_scales(amx_scratch *scratch, const kiln_w8a8_args *args, c
 KILN_INLINE strip block_of(const kiln_w8a8_args *args, const kiln_cpu_span *span, uint64_t block) {
     const uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], tile = block % tiles;
     const uint64_t most = kiln_min(span->end - block, tiles - tile);
-    const kiln_amx_rectangle r = kiln_amx_rectangle_of(tile, most, args->tile_rows, span->grid[0]);
+    const kiln_matmul_rectangle r = kiln_matmul_rectangle_of(tile, most, args->tile_rows, span->grid[0]);
     strip s = {.split = (uint32_t)(block / tiles), .row = r.row * TILE, .col = r.col * TILE, .blocks = r.rows * r.cols};
     s.rows = kiln_min((uint64_t)args->m - s.row, r.rows * TILE);
     s.cols = kiln_min((uint64_t)args->n - s.col, r.cols * TILE);

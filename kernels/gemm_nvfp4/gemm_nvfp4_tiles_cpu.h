@@ -113,8 +113,9 @@ KILN_INLINE void multiply_tile_strip(tiles_scratch *scratch, const kiln_gemm_nvf
     for (size_t row = 0; row < s->rows; row += EACH) {
         const size_t end = kiln_min(row + EACH, s->rows);
         const uint64_t next = (s->row + row + EACH) * (uint64_t)args->a.stride + k / 2;
-        kiln_matmul_rows rows = {
-            .next = (const char *)args->a.codes + next, .next_stride = (uint64_t)args->a.stride, .size = 0};
+        kiln_matmul_rows rows;
+        kiln_matmul_begin(&rows, 0);
+        kiln_matmul_ask(&rows, args->a.codes + next, (uint64_t)args->a.stride, EACH);
         for (size_t r = 0; r < EACH; r++) { /* the last row several times, if there are no more */
             const size_t at = kiln_min(row + r, s->rows - 1);
             const uint8_t *codes = args->a.codes + (s->row + at) * (uint64_t)args->a.stride + k / 2;

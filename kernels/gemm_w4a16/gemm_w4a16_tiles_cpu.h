@@ -148,8 +148,9 @@ KILN_INLINE void multiply_tile_strip(tiles_scratch *scratch, const kiln_gemm_w4a
     for (size_t row = 0; row < s->rows; row += EACH) {
         const size_t end = kiln_min(row + EACH, s->rows);
         const uint64_t next = (s->row + row + EACH) * (uint64_t)args->a_stride + k;
-        kiln_matmul_rows rows = {
-            .next = kiln_at(args->a, next, dtype), .next_stride = (uint64_t)args->a_stride * size, .size = size};
+        kiln_matmul_rows rows;
+        kiln_matmul_begin(&rows, size);
+        kiln_matmul_ask(&rows, kiln_at(args->a, next, dtype), (uint64_t)args->a_stride * size, EACH);
         for (size_t r = 0; r < EACH; r++) /* the last row several times, if there are no more */
             rows.values[r] = take_scaled(scratch->converted[r], args, scratch->factors,
                                          s->row + kiln_min(row + r, s->rows - 1), k, n, dtype);

@@ -1,5 +1,6 @@
-/* kernels/common/amx_blocks.h: however a launch is cut into spans, each tile is computed once, in a block of AMX. */
-#include "kernels/common/amx_blocks.h"
+/* kernels/common/matmul_blocks.h: however a launch is cut into spans, each tile is computed once, in one larger block.
+ */
+#include "kernels/common/matmul_blocks.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +9,11 @@
 
 #include <cmocka.h>
 
-enum { MOST = 40, TALL = KILN_AMX_ROWS / KILN_AMX_LAUNCHED, WIDE = KILN_AMX_COLUMNS / KILN_AMX_LAUNCHED };
+enum {
+    MOST = 40,
+    TALL = KILN_MATMUL_BLOCK_ROWS / KILN_MATMUL_LAUNCHED,
+    WIDE = KILN_MATMUL_BLOCK_COLUMNS / KILN_MATMUL_LAUNCHED
+};
 
 static uint32_t random_below(uint32_t end) {
     static uint64_t state;
@@ -18,7 +23,7 @@ static uint32_t random_below(uint32_t end) {
 }
 
 /* Marks the tiles of a rectangle, none of which may be marked. */
-static void mark(uint8_t (*done)[MOST], kiln_amx_rectangle r, uint64_t tile_rows, uint64_t tile_cols) {
+static void mark(uint8_t (*done)[MOST], kiln_matmul_rectangle r, uint64_t tile_rows, uint64_t tile_cols) {
     assert_true(r.rows && r.cols && r.row + r.rows <= tile_rows && r.col + r.cols <= tile_cols);
     assert_int_equal(r.row / TALL, (r.row + r.rows - 1) / TALL);
     assert_int_equal(r.col / WIDE, (r.col + r.cols - 1) / WIDE);
@@ -37,9 +42,9 @@ static void test_each_tile_once(void **state) {
         const uint32_t span = 1 + random_below(round % 2 ? tiles : 12);
         uint64_t counted = 0;
         for (uint64_t begin = 0; begin < tiles; begin += span) {
-            const uint64_t end = kiln_amx_least(begin + span, tiles);
+            const uint64_t end = kiln_matmul_least(begin + span, tiles);
             for (uint64_t tile = begin; tile < end;) {
-                const kiln_amx_rectangle r = kiln_amx_rectangle_of(tile, end - tile, rows, cols);
+                const kiln_matmul_rectangle r = kiln_matmul_rectangle_of(tile, end - tile, rows, cols);
                 assert_true(r.rows * r.cols <= end - tile);
                 mark(done, r, rows, cols);
                 tile += r.rows * r.cols;
@@ -50,14 +55,14 @@ static void test_each_tile_once(void **state) {
     }
 }
 
-/* A span that has whole blocks of AMX is cut into no less. */
+/* A span that has whole blocks is cut into no less. */
 static void test_whole_blocks(void **state) {
     (void)state;
-    const kiln_amx_rectangle r = kiln_amx_rectangle_of(0, TALL * WIDE, 3 * TALL, 3 * WIDE);
+    const kiln_matmul_rectangle r = kiln_matmul_rectangle_of(0, TALL * WIDE, 3 * TALL, 3 * WIDE);
     assert_true(r.rows == TALL && r.cols == WIDE);
-    const kiln_amx_rectangle below = kiln_amx_rectangle_of(TALL * WIDE, 1000, 3 * TALL, 3 * WIDE);
+    const kiln_matmul_rectangle below = kiln_matmul_rectangle_of(TALL * WIDE, 1000, 3 * TALL, 3 * WIDE);
     assert_true(below.row == TALL && below.col == 0 && below.rows == TALL && below.cols == WIDE);
-    const kiln_amx_rectangle right = kiln_amx_rectangle_of(3 * TALL * WIDE, 1000, 3 * TALL, 3 * WIDE);
+    const kiln_matmul_rectangle right = kiln_matmul_rectangle_of(3 * TALL * WIDE, 1000, 3 * TALL, 3 * WIDE);
     assert_true(right.row == 0 && right.col == WIDE && right.rows == TALL && right.cols == WIDE);
 }
 
