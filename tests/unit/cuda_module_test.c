@@ -1,6 +1,7 @@
 /* Loading on CUDA: which image the driver is given, what follows a refusal, residency, and captures left in peace. */
 #include "tests/unit/cuda_fixture.h"
 
+#include "loader/backend.h"
 #include "loader/tensor_map.h"
 #include <pthread.h>
 
@@ -257,6 +258,107 @@ static void test_tensor_maps_are_encoded_into_the_arguments(void **state) {
     kiln_device_close(device);
 }
 
+/* A kernel of one map, of which the tests name the box. */
+static kiln_kernel mapped_kernel(kiln_device *device) {
+    kiln_kernel kernel = *fixture_kernel(device, "scale");
+    memset(kernel.info.boxes, 0, sizeof kernel.info.boxes);
+    kernel.info.map_offset = 0;
+    kernel.info.boxes[0][0] = 64;
+    kernel.info.boxes[0][1] = 8;
+    return kernel;
+}
+
+static void test_a_map_of_before_is_not_encoded_again(void **state) {
+    (void)state;
+    kiln_device *device = fixture_open(0);
+    kiln_kernel kernel = mapped_kernel(device);
+    const kiln__tensor_layout first = {
+        .data = (void *)(1 << 20), .element_bytes = 2, .rank = 2, .sizes = {96, 5}, .strides = {0, 192}};
+    kiln__tensor_layout others[7];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        others[i] = first;
+    others[0].data = (void *)(1 << 21);
+    others[1].sizes[0] = 88;
+    others[2].sizes[1] = 6;
+    others[3].strides[1] = 208;
+    others[4].element_bytes = 1;
+    others[5].rank = 3, others[5].sizes[2] = 2, others[5].strides[2] = 1024;
+    others[6].element_bytes = 4, others[6].tf32 = true, others[6].strides[1] = 384;
+    unsigned char maps[9][KILN__TENSOR_MAP_BYTES], again[KILN__TENSOR_MAP_BYTES];
+    const uint64_t before = sim.calls("cuTensorMapEncodeTiled");
+    assert_ok(kiln__tensor_maps_encode(&kernel, &first, maps[0]));
+    assert_ok(kiln__tensor_maps_encode(&kernel, &first, again));
+    assert_memory_equal(again, maps[0], sizeof again);
+    assert_int_equal(sim.calls("cuTensorMapEncodeTiled"), before + 1);
+    kiln_kernel boxed = kernel;
+    boxed.info.boxes[0][1] = 16;
+    assert_ok(kiln__tensor_maps_encode(&boxed, &first, maps[8]));
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        kernel.info.boxes[0][0] = others[i].element_bytes == 4 ? 32 : 64;
+        kernel.info.boxes[0][2] = others[i].rank == 3;
+        assert_ok(kiln__tensor_maps_encode(&kernel, &others[i], maps[i + 1]));
+    }
+    assert_int_equal(sim.calls("cuTensorMapEncodeTiled"), before + 9);
+    for (size_t i = 0; i < 9; i++)
+        for (size_t k = 0; k < i; k++)
+            assert_memory_not_equal(maps[i], maps[k], sizeof maps[i]);
+    kiln_device_close(device);
+}
+
+enum { MAPPED = 700, MAP_ROUNDS = 20, MAP_THREADS = 4 }; /* more tensors than are kept */
+
+typedef struct mapper {
+    pthread_t thread;
+    const kiln_kernel *kernel;
+    const unsigned char (*expected)[KILN__TENSOR_MAP_BYTES];
+    uint32_t step; /* which tensor follows which */
+    bool passed;
+} mapper;
+
+static kiln__tensor_layout nth_tensor(uint32_t i) {
+    return (kiln__tensor_layout){.data = (void *)(4096 * (uintptr_t)(i + 1)),
+                                 .element_bytes = 2,
+                                 .rank = 2,
+                                 .sizes = {64 + i, 7},
+                                 .strides = {0, 2048}};
+}
+
+static void *encode_many(void *self) {
+    mapper *mine = self;
+    mine->passed = true;
+    for (uint32_t i = 0, at = 0; i < MAPPED * MAP_ROUNDS && mine->passed; i++, at = (at + mine->step) % MAPPED) {
+        const kiln__tensor_layout tensor = nth_tensor(i % 3 ? at % 4 : at);
+        unsigned char map[KILN__TENSOR_MAP_BYTES];
+        mine->passed = kiln__tensor_maps_encode(mine->kernel, &tensor, map) == KILN_OK &&
+                       !memcmp(map, mine->expected[i % 3 ? at % 4 : at], sizeof map);
+    }
+    return NULL;
+}
+
+static void test_threads_that_encode_at_once_get_their_own_maps(void **state) {
+    (void)state;
+    static unsigned char expected[MAPPED][KILN__TENSOR_MAP_BYTES];
+    kiln_device *device = fixture_open(0);
+    const kiln_kernel kernel = mapped_kernel(device);
+    for (uint32_t i = 0; i < MAPPED; i++) {
+        const kiln__tensor_layout tensor = nth_tensor(i);
+        _Alignas(KILN__TENSOR_MAP_ALIGN) unsigned char map[KILN__TENSOR_MAP_BYTES];
+        assert_ok(device->backend->tensor_map_encode(&kernel, &tensor, kernel.info.boxes[0], map));
+        memcpy(expected[i], map, sizeof map);
+    }
+    static const uint32_t steps[MAP_THREADS] = {1, 3, 11, 13};
+    mapper mappers[MAP_THREADS];
+    for (int i = 0; i < MAP_THREADS; i++) {
+        mappers[i] = (mapper){.kernel = &kernel, .expected = expected, .step = steps[i]};
+        assert_int_equal(pthread_create(&mappers[i].thread, NULL, encode_many, &mappers[i]), 0);
+    }
+    for (int i = 0; i < MAP_THREADS; i++) {
+        assert_int_equal(pthread_join(mappers[i].thread, NULL), 0);
+        assert_true(mappers[i].passed);
+    }
+    kiln_device_close(device);
+}
+
 static void test_loaded_means_resident(void **state) {
     (void)state;
     kiln_device *device = fixture_open(0);
@@ -420,6 +522,8 @@ int main(int argc, char **argv) {
         fixture_test(test_a_kernel_that_is_missing),
         fixture_test(test_a_table_that_is_wrong_about_the_arguments),
         fixture_test(test_tensor_maps_are_encoded_into_the_arguments),
+        fixture_test(test_a_map_of_before_is_not_encoded_again),
+        fixture_test(test_threads_that_encode_at_once_get_their_own_maps),
         fixture_test(test_loaded_means_resident),
         fixture_test(test_a_load_leaves_captures_alone),
         fixture_test(test_releases_leave_captures_alone),
