@@ -13,7 +13,9 @@ enum { KILN_EIGHT_PAIRS = KILN_EIGHT / 2 };
 /* An eight as it is loaded; pairs of f32 are loaded as pairs. */
 typedef struct kiln_eight_loaded {
 #if defined(KILN_PART_f32)
-    ulonglong2 halves[2];
+    struct __attribute__((aligned(16))) {
+        kiln_packed low, high;
+    } halves[2];
 #else
     kiln_vector vector;
 #endif
@@ -27,8 +29,8 @@ KILN_INLINE void kiln_eight_pairs(kiln_packed *pairs, const kiln_eight_loaded *l
 #if defined(KILN_PART_f32)
     KILN_UNROLL
     for (int i = 0; i < 2; i++) {
-        pairs[2 * i] = loaded->halves[i].x;
-        pairs[2 * i + 1] = loaded->halves[i].y;
+        pairs[2 * i] = loaded->halves[i].low;
+        pairs[2 * i + 1] = loaded->halves[i].high;
     }
 #else
     kiln_vector_pairs(pairs, loaded->vector);
@@ -37,9 +39,7 @@ KILN_INLINE void kiln_eight_pairs(kiln_packed *pairs, const kiln_eight_loaded *l
 
 KILN_INLINE void kiln_eight_pairs_store(kiln_element *target, const kiln_packed *pairs) {
 #if defined(KILN_PART_f32)
-    KILN_UNROLL
-    for (int i = 0; i < 2; i++)
-        ((ulonglong2 *)target)[i] = ulonglong2{pairs[2 * i], pairs[2 * i + 1]};
+    *(kiln_eight_loaded *)target = {{{pairs[0], pairs[1]}, {pairs[2], pairs[3]}}};
 #else
     kiln_vector_store(target, kiln_vector_of_pairs(pairs));
 #endif

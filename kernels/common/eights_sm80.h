@@ -1,6 +1,5 @@
 /* What kernels that quantise their own result share from sm_80 on: eights_sm100.h, with two numbers for each pair where
- * the device has no instructions for both, and a row's greatest magnitude by what the device has. Not for f32 below
- * sm_100. */
+ * the device has no instructions for both, and a row's greatest magnitude by what the device has. */
 #ifndef KILN_KERNELS_COMMON_EIGHTS_SM80_H
 #define KILN_KERNELS_COMMON_EIGHTS_SM80_H
 

@@ -79,10 +79,13 @@ KILN_INLINE kiln_exp_sum kiln_exp_sum_cluster(const kiln_vector *held, kiln_span
     }
     __syncwarp();
     kiln_sm90a_cluster_sync();
-    kiln_exp_sum row = {-KILN_INFINITY, 0.0f};
+    kiln_exp_sum row = {-KILN_INFINITY, 0.0f}; /* unrolled, its sum would take the registers of a further block */
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_EXP_SUM_CLUSTER; i++)
+        row.max = kiln_fast_max(row.max, exchange->parts[i].x);
     KILN_LOOP
     for (uint32_t i = 0; i < KILN_EXP_SUM_CLUSTER; i++)
-        row = kiln_exp_sum_join(row, (kiln_exp_sum){exchange->parts[i].x, exchange->parts[i].y});
+        row.sum += kiln_exp_sum_moved((kiln_exp_sum){exchange->parts[i].x, exchange->parts[i].y}, row.max);
     return row;
 }
 

@@ -163,7 +163,7 @@ KILN_INLINE void kiln_eights_put_kept(const kiln_codes_args *args, kiln_codes_pl
 /* Returns whether it did the call. */
 KILN_INLINE bool kiln_silu_mul_eights(const kiln_silu_mul_codes_args *args, kiln_codes_kept *kept,
                                       kiln_codes_exchange *exchange, kiln_codes_format format) {
-    enum { COUNT = 2, STEP = KILN_BLOCK * KILN_EIGHT };
+    enum { COUNT = KILN_VECTOR > 4 || __CUDA_ARCH__ >= 1000 ? 2 : 1, STEP = KILN_BLOCK * KILN_EIGHT };
     const kiln_codes_args *out = &args->out;
     if (!kiln_eights_usual(out, format) || args->coefficients[1] != 0.0f || out->rounds > out->kept) return false;
     const kiln_codes_place p = kiln_codes_place_of_block(out);

@@ -81,9 +81,8 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
     KILN_LOOP
     for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
         if (begin != s.first) take(&t, s, begin, key, value);
-#if defined(__HIP__) || __CUDA_ARCH__ >= 1000
         /* Choosing between keys and values in each thread would take as many instructions again on AMD, and a third
-         * more on NVIDIA, where only sm_100's memory is so fast that it counts. */
+         * more on NVIDIA. */
         KILN_LOOP
         for (uint32_t i = 0, vector = begin; i < AHEAD && vector < s.whole; i++, vector += s.lanes) {
             kiln_store_codes(keys + vector * KILN_VECTOR, t.keys[0], key_factor);
@@ -91,20 +90,6 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
             t.keys[0] = t.keys[1];
             t.values[0] = t.values[1];
         }
-#else
-        /* One copy of the conversion, for the size of the image. */
-        KILN_LOOP
-        for (uint32_t i = 0, vector = begin; i < 2 * AHEAD && vector < s.whole; i++) {
-            bool is_value = i % 2 != 0;
-            kiln_store_codes((is_value ? values : keys) + vector * KILN_VECTOR, is_value ? t.values[0] : t.keys[0],
-                             is_value ? value_factor : key_factor);
-            if (is_value) {
-                t.keys[0] = t.keys[1];
-                t.values[0] = t.values[1];
-                vector += s.lanes;
-            }
-        }
-#endif
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {

@@ -13,4 +13,4 @@ KILN_ENTRY(silu_mul_fp8, kiln_silu_mul_codes_args) {
         kiln_silu_mul_codes(&args, kept, exchange.sums, KILN_CODES_E4M3);
 }
 
-KILN_TUNED_PARTS(f16 bf16)
+KILN_TUNED_PARTS(f32 f16 bf16)
