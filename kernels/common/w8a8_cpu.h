@@ -160,8 +160,8 @@ KILN_INLINE void transpose(strip_scratch *scratch, const uint8_t *b, uint64_t st
 }
 
 /* Adds to sums the products of n codes of ROWS rows with VECS vectors of columns. */
-KILN_INLINE void multiply(w8a8_sum *sums, const float (*a)[GROUP], const float *columns, size_t n,
-                          const float *a_scales, const float *b_scales, bool grouped) {
+KILN_OUTLINED void multiply(w8a8_sum *sums, const float (*a)[GROUP], const float *columns, size_t n,
+                            const float *a_scales, const float *b_scales, bool grouped) {
     kiln_vec products[ROWS][VECS];
     kiln_matmul_rows rows;
     kiln_matmul_begin(&rows, 0);
@@ -194,12 +194,8 @@ KILN_INLINE void multiply_strip(strip_scratch *scratch, const kiln_w8a8_args *ar
             if (args->grouped) a_scales[r] = kiln_w8a8_scale(&args->a_scales, place, k / GROUP);
         }
         for (size_t col = 0; col < s->cols; col += VECS * KILN_VEC)
-            if (args->grouped)
-                multiply(&scratch->sums[row][col], scratch->a, &scratch->columns[0][col], n, a_scales,
-                         scratch->b_scales + col, true);
-            else
-                multiply(&scratch->sums[row][col], scratch->a, &scratch->columns[0][col], n, a_scales,
-                         scratch->b_scales + col, false);
+            multiply(&scratch->sums[row][col], scratch->a, &scratch->columns[0][col], n, a_scales,
+                     scratch->b_scales + col, args->grouped);
     }
 }
 
