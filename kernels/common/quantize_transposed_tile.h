@@ -13,19 +13,7 @@
 #include "kernels/common/gated_exactly.h"
 #include "kernels/common/greatest_or_nan.h"
 #include "kernels/common/quantize_transposed_gpu.h"
-
-#if defined(__HIP__)
-#include "kernels/arch/gfx_ballot.h"
-#endif
-
-/* Whether it holds for any thread of the subgroup. */
-KILN_INLINE bool kiln_subgroup_any(bool holds) {
-#if defined(__CUDACC__)
-    return __any_sync(0xffffffffu, holds);
-#else
-    return kiln_gfx_ballot(holds) != 0;
-#endif
-}
+#include "kernels/common/subgroup_any.h"
 
 /* kiln_of_other_half for bits. */
 KILN_INLINE uint32_t kiln_bits_of_other_half(uint32_t bits, uint32_t step) {

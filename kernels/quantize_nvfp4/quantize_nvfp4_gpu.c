@@ -46,8 +46,8 @@ KILN_INLINE float greatest_of(const kiln_vector *vectors, const float *) {
     KILN_UNROLL
     for (int i = 1; i < 4; i++)
         greatest = kiln_pair_greater(kiln_pair_greater(vectors[0].words[i], vectors[1].words[i]), greatest);
-    kiln_pair_values(pair, greatest);
-    return greater(greater(0.0f, pair[0]), pair[1]);
+    kiln_pair_values(pair, kiln_pair_greater(greatest, greatest >> 16));
+    return greater(0.0f, pair[0]);
 }
 #else
 KILN_INLINE float greatest_of(const kiln_vector *, const float *values) {
