@@ -14,8 +14,13 @@ LONG_TESTS := $(patsubst %,tests/%_test.sh,sim/tests/operators/operators_cuda si
 	sim/tests/operators/mutants cli/llama_bench cli/draft bindings/python)
 room_objects   = $(patsubst %.c,$(OBJ)/%.o,$(filter-out %_test.c,$(sort $(wildcard $(patsubst %,tests/%/*.c,$(if $(filter sim/%,$(1)),$(SIM_ROOMS),$(1)))))))
 
+# As an archive, of which a test is linked with what it uses: a harness that calls an operator brings all its images.
 define ROOM_RULE
-$(OUT)/tests/$(1)/%_test: $(OBJ)/tests/$(1)/%_test.o $(call room_objects,$(1)) $(OUT)/libkiln.a
+$(OBJ)/tests/$(1)/harness.a: $(call room_objects,$(1))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	$$(AR) rcs $$@ $$^
+$(OUT)/tests/$(1)/%_test: $(OBJ)/tests/$(1)/%_test.o $(OBJ)/tests/$(1)/harness.a $(OUT)/libkiln.a
 	@mkdir -p $$(@D)
 	$$(CC) -o $$@ $$(filter %.o,$$^) $$(filter %.a,$$^) $$(KILN_LDFLAGS) -lcmocka -lm
 endef
@@ -23,12 +28,12 @@ $(foreach room,$(ROOMS),$(eval $(call ROOM_RULE,$(room))))
 
 # The operators' tests once more, from bundles without cubins: build/tests/ops-ptx.
 PTX_PROGRAMS := $(patsubst tests/ops/%.c,$(OUT)/tests/ops-ptx/%,$(filter-out %/arguments_test.c %/images_test.c %/small_stack_test.c,$(wildcard tests/ops/*_test.c)))
-$(OUT)/tests/ops-ptx/%_test: $(OBJ)/tests/ops/%_test.o $(call room_objects,ops) $(OBJ)/ptx/libkiln.a
+$(OUT)/tests/ops-ptx/%_test: $(OBJ)/tests/ops/%_test.o $(OBJ)/tests/ops/harness.a $(OBJ)/ptx/libkiln.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lcmocka -lm
 # Those that check runs, which call one operator each: the bundles of the others need not be made once more for them.
 PTX_CHECKED := $(patsubst %,$(OUT)/tests/ops-ptx/%_test,add argmax)
-$(PTX_CHECKED): $(OUT)/tests/ops-ptx/%_test: $(OBJ)/tests/ops/%_test.o $(call room_objects,ops) $(OBJ)/ptx/operators/%.o $(OUT)/libkiln.a
+$(PTX_CHECKED): $(OUT)/tests/ops-ptx/%_test: $(OBJ)/tests/ops/%_test.o $(OBJ)/ptx/operators/%.o $(OBJ)/tests/ops/harness.a $(OUT)/libkiln.a
 	@mkdir -p $(@D)
 	$(CC) -o $@ $^ $(KILN_LDFLAGS) -lcmocka -lm
 

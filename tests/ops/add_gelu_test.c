@@ -54,7 +54,7 @@ static void run_on_matrix(kiln_stream *stream, kiln_gelu approx, matrix *x, matr
                                    .y_stride = y->stride == y->cols ? 0 : y->stride,
                                    .x_stride = x->stride == x->cols ? 0 : x->stride,
                                    .approx = (int32_t)approx};
-    harness_ok(operator_function("add_gelu", x->p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_add_gelu, x->p)->call(stream, &params, sizeof params));
     matrix_expect(y, expected, allowed);
     for (int64_t i = 0; i < x->rows * x->cols; i++) {
         if (expected[i] == 0 && signbit(y->values[i]) != signbit(expected[i])) {

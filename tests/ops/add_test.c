@@ -31,7 +31,7 @@ static void run(kiln_stream *stream, precision p, int64_t count, const int64_t p
         expected[i] = (float)tensors[A].values[i] + (float)tensors[B].values[i];
     }
     kiln_add_params params = {.y = tensors[in_place].data, .a = tensors[A].data, .b = tensors[B].data, .count = count};
-    harness_ok(operator_function("add", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_add, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&tensors[in_place], expected);
     for (int i = 0; i < 3; i++) {
         if (i != in_place) matrix_expect_unchanged(&tensors[i]);

@@ -51,7 +51,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                                .scale_rows = s.scale_rows,
                                .scale_cols = s.scale_cols,
                                .x_stride = s.padding ? x.stride : 0};
-    const kiln_operator_function *function = operator_function("amax", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_amax, p);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, U8, 1, (int64_t)params.workspace_size + !params.workspace_size, 0, 0);
     params.workspace = params.workspace_size ? workspace.data : NULL;
@@ -132,7 +132,7 @@ static void test_in_front_of_quantize(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("amax refused");
     matrix x = matrix_create(stream, F32, 130, 200, 0, 0), y = matrix_create(stream, F32, 130, 2, 0, 0);
-    const kiln_operator_function *function = operator_function("amax", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_amax, F32);
     const kiln_amax_params good = {
         .y = y.data, .x = x.data, .rows = 130, .cols = 200, .scale_rows = 130, .scale_cols = 1};
     kiln_amax_params bad = good;

@@ -46,7 +46,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
         expected[row] = (double)find(x.values + row * s.cols, s.cols);
     kiln_argmax_params params = {
         .y = y.data, .x = x.data, .rows = s.rows, .cols = s.cols, .x_stride = s.padding ? x.stride : 0};
-    const kiln_operator_function *function = operator_function("argmax", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_argmax, p);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4 + 4, 0, 0);
     if (params.workspace_size) params.workspace = workspace.data;
@@ -89,7 +89,7 @@ static void test_many_chunks(kiln_stream *stream) {
         x.values[1 * COLS + COLS - 1] = x.values[2 * COLS + COLS - 1] = 2;
         matrix_set(&x, x.values);
         kiln_argmax_params params = {.y = y.data, .x = x.data, .rows = ROWS, .cols = COLS};
-        const kiln_operator_function *function = operator_function("argmax", p);
+        const kiln_operator_function *function = operator_function(&kiln__operator_argmax, p);
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
         harness_ok(kiln_memory_alloc(stream->device, params.workspace_size, &params.workspace));
         harness_ok(function->call(stream, &params, sizeof params));
@@ -104,7 +104,7 @@ static void test_workspace(kiln_stream *stream) {
     harness_describe("argmax_f32 and its workspace");
     matrix x = matrix_create(stream, F32, 1, 8193, 0, 0), y = matrix_create(stream, I32, 1, 1, 0, 0);
     kiln_argmax_params params = {.y = y.data, .x = x.data, .rows = 1, .cols = 8193};
-    const kiln_operator_function *function = operator_function("argmax", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_argmax, F32);
     expect_refusal(stream, function, &params, sizeof params, "workspace_size");
     params.workspace_size = 1 << 20;
     expect_refusal(stream, function, &params, sizeof params, "workspace");

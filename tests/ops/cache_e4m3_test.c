@@ -89,7 +89,7 @@ static void run_store(kiln_stream *stream, precision p, shape s) {
                                    .k_scale = s.scaled ? scales[KEY].data : NULL,
                                    .v_scale = s.scaled ? scales[VALUE].data : NULL,
                                    .cache_scales = s.scales};
-    harness_ok(operator_function("kv_store", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_kv_store, p)->call(stream, &params, sizeof params));
     for (int i = 0; i < TENSORS; i++) {
         matrix_expect_exact(&caches[i], expected[i]);
         matrix_expect_unchanged(&sources[i]);
@@ -125,7 +125,7 @@ static void run(kiln_stream *stream, precision p, attention_shape s, int64_t blo
     s.rounding = attention_rounding(stream, p, s.portable);
     attention_reference(&s, &t);
     kiln_mha_paged_params params = paged_params(&c, &t, s);
-    harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_mha_paged, p)->call(stream, &params, sizeof params));
     matrix_expect(&t.out, t.expected, t.allowed);
     if (s.lse)
         matrix_expect(&t.lse, t.lses, t.lses_allowed);
@@ -192,7 +192,7 @@ static void test_copy_blocks(kiln_stream *stream) {
                                              .blocks = BLOCKS,
                                              .cols = COLS,
                                              .cache_type = KILN_CACHE_E4M3};
-        harness_ok(operator_function("kv_copy_blocks", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_kv_copy_blocks, p)->call(stream, &params, sizeof params));
         for (int i = 0; i < TENSORS; i++) {
             for (int64_t at = 0; at < BLOCKS * COLS; at++) {
                 int64_t block = at / COLS, from = block == 4 ? 0 : block == 1 ? 3 : block;
@@ -234,7 +234,7 @@ static void test_compact(kiln_stream *stream) {
                                          .key_cache_stride = caches[KEY].stride,
                                          .value_cache_stride = caches[VALUE].stride,
                                          .cache_type = KILN_CACHE_E4M3};
-        harness_ok(operator_function("kv_compact", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_kv_compact, p)->call(stream, &params, sizeof params));
         for (int i = 0; i < TENSORS; i++) {
             for (int64_t at = 0; at < ROWS * COLS; at++) {
                 int64_t row = at / COLS, from = row == 2 ? 7 : row == 7 ? 0 : row;
@@ -263,7 +263,7 @@ static void test_refusals(kiln_stream *stream) {
                                   .cols = 6,
                                   .capacity = 1,
                                   .k_scale = x.data};
-    const kiln_operator_function *function = operator_function("kv_store", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_kv_store, F32);
     store.cache_type = 2;
     expect_refusal(stream, function, &store, sizeof store, "cache_type");
     store.cache_type = KILN_CACHE_E4M3;
@@ -280,9 +280,10 @@ static void test_refusals(kiln_stream *stream) {
                                          .blocks = 2,
                                          .cols = 6,
                                          .cache_type = KILN_CACHE_E4M3};
-    expect_refusal(stream, operator_function("kv_copy_blocks", F32), &blocks, sizeof blocks, "cols");
+    expect_refusal(stream, operator_function(&kiln__operator_kv_copy_blocks, F32), &blocks, sizeof blocks, "cols");
     blocks.cache_type = -1;
-    expect_refusal(stream, operator_function("kv_copy_blocks", F32), &blocks, sizeof blocks, "cache_type");
+    expect_refusal(stream, operator_function(&kiln__operator_kv_copy_blocks, F32), &blocks, sizeof blocks,
+                   "cache_type");
 
     kiln_kv_compact_params compact = {.key_cache = x.data,
                                       .value_cache = x.data,
@@ -296,7 +297,8 @@ static void test_refusals(kiln_stream *stream) {
                                       .capacity = 2,
                                       .value_cache_stride = 9,
                                       .cache_type = KILN_CACHE_E4M3};
-    expect_refusal(stream, operator_function("kv_compact", F16), &compact, sizeof compact, "value_cache_stride");
+    expect_refusal(stream, operator_function(&kiln__operator_kv_compact, F16), &compact, sizeof compact,
+                   "value_cache_stride");
 
     kiln_mha_paged_params attention = {.out = x.data,
                                        .q = x.data,
@@ -313,7 +315,7 @@ static void test_refusals(kiln_stream *stream) {
                                        .kv_heads = 4,
                                        .head_dim = 8,
                                        .v_scale = x.data};
-    function = operator_function("mha_paged", F32);
+    function = operator_function(&kiln__operator_mha_paged, F32);
     attention.cache_type = 2;
     expect_refusal(stream, function, &attention, sizeof attention, "cache_type");
     attention.cache_type = KILN_CACHE_E4M3;

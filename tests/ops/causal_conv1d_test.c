@@ -170,7 +170,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                         .x_stride = stride_of(&x),
                                         .residual_stride = stride_of(&residual),
                                         .activation = s.silu ? KILN_CONV_SILU : KILN_CONV_NONE};
-    harness_ok(operator_function("causal_conv1d", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_causal_conv1d, p)->call(stream, &params, sizeof params));
     expect_y(&s, &q, to, &x, &weight, s.biased ? bias.values : NULL, s.residual ? residuals : NULL, states, history);
     if (s.final && rows) expect_states(&s, &q, states_to, before, &x, states, history);
     if (!s.same_states || !s.final) matrix_expect_unchanged(&initial);
@@ -249,7 +249,7 @@ static void test_decode(kiln_stream *stream) {
                                             .width = 4,
                                             .dilation = 3,
                                             .activation = KILN_CONV_SILU};
-        const kiln_operator_function *function = operator_function("causal_conv1d", p);
+        const kiln_operator_function *function = operator_function(&kiln__operator_causal_conv1d, p);
         harness_ok(function->call(stream, &params, sizeof params));
         matrix_get(&whole);
         params.y = y.data;
@@ -302,7 +302,7 @@ static void test_refusals(kiln_stream *stream) {
     float memory[8] = {0}, other[8] = {0};
     const kiln_causal_conv1d_params good = {
         .y = memory, .x = other, .weight = other, .tokens = 2, .channels = 2, .width = 2};
-    const kiln_operator_function *function = operator_function("causal_conv1d", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_causal_conv1d, F32);
 #define REFUSED(field, value, parameter)                                     \
     do {                                                                     \
         kiln_causal_conv1d_params params = good;                             \

@@ -136,10 +136,11 @@ static void silu_mul_reference(const shape *s, tensors *t) {
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
-static const char *name_of(const shape *s) {
-    static const char *const names[][3] = {{"rmsnorm_fp8", "rmsnorm_int8", "rmsnorm_nvfp4"},
-                                           {"silu_mul_fp8", "silu_mul_int8", "silu_mul_nvfp4"}};
-    return names[s->producer][s->q.format];
+static const kiln_operator *operator_of(const shape *s) {
+    static const kiln_operator *const operators[][3] = {
+        {&kiln__operator_rmsnorm_fp8, &kiln__operator_rmsnorm_int8, &kiln__operator_rmsnorm_nvfp4},
+        {&kiln__operator_silu_mul_fp8, &kiln__operator_silu_mul_int8, &kiln__operator_silu_mul_nvfp4}};
+    return operators[s->producer][s->q.format];
 }
 
 static int64_t stride_of(const matrix *m) {
@@ -165,7 +166,7 @@ static matrix *sum_of(const shape *s, tensors *t) {
 }
 
 static void call(kiln_stream *stream, precision p, const shape *s, tensors *t) {
-    const kiln_operator_function *function = operator_function(name_of(s), p);
+    const kiln_operator_function *function = operator_function(operator_of(s), p);
     const matrix *sum = sum_of(s, t);
     if (s->producer == RMSNORM && s->q.format == NVFP4) {
         kiln_rmsnorm_nvfp4_params params = {COMMON(s, t), OF_RMSNORM(s, t)};
@@ -250,7 +251,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     harness_describe(
         "%s_%s %lld x %lld, scales %lld x %lld%s%s, padding %lld, at %lld, smax %g, static %g, %s, %s, sum "
         "%d, function %d",
-        name_of(&s), precision_name(p), (long long)s.q.rows, (long long)s.q.cols, (long long)s.q.scale_rows,
+        operator_of(&s)->name, precision_name(p), (long long)s.q.rows, (long long)s.q.cols, (long long)s.q.scale_rows,
         (long long)s.q.scale_cols, s.q.swizzled ? " swizzled" : "", s.wanted ? "" : " not wanted", (long long)s.padding,
         (long long)s.place, (double)s.q.smax, (double)s.q.static_scale, s.second ? "two tensors" : "one tensor",
         s.weighted ? "weighted" : "not weighted", s.sum, s.activation);
@@ -435,7 +436,7 @@ static void test_gated(void **state) {
 }
 
 static void refuse_rmsnorm(kiln_stream *stream, const tensors *t) {
-    const kiln_operator_function *function = operator_function("rmsnorm_fp8", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_rmsnorm_fp8, F32);
     const kiln_rmsnorm_fp8_params good = {.codes = t->codes.data,
                                           .scales = t->scales.data,
                                           .sum = t->sum.data,
@@ -482,12 +483,12 @@ static void refuse_rmsnorm(kiln_stream *stream, const tensors *t) {
     expect_refusal(stream, function, &bad, sizeof bad, "residual_stride");
     bad = good;
     bad.smax = 128;
-    expect_refusal(stream, operator_function("rmsnorm_int8", F32), &bad, sizeof bad, "smax");
+    expect_refusal(stream, operator_function(&kiln__operator_rmsnorm_int8, F32), &bad, sizeof bad, "smax");
 #undef REFUSED
 }
 
 static void refuse_silu_mul(kiln_stream *stream, const tensors *t) {
-    const kiln_operator_function *function = operator_function("silu_mul_nvfp4", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_silu_mul_nvfp4, F32);
     const kiln_silu_mul_nvfp4_params good = {.codes = t->codes.data,
                                              .scales = t->scales.data,
                                              .gate = t->first.data,

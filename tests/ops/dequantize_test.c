@@ -60,8 +60,8 @@ static int64_t scale_of(shape s, int64_t row, int64_t col) {
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {
-    const char *name = s.fp8 ? "dequantize_fp8" : "dequantize_int8";
-    harness_describe("%s_%s %lld x %lld, scales %lld x %lld, padding %lld, at %lld", name, precision_name(p),
+    const kiln_operator *op = s.fp8 ? &kiln__operator_dequantize_fp8 : &kiln__operator_dequantize_int8;
+    harness_describe("%s_%s %lld x %lld, scales %lld x %lld, padding %lld, at %lld", op->name, precision_name(p),
                      (long long)s.rows, (long long)s.cols, (long long)s.scale_rows, (long long)s.scale_cols,
                      (long long)s.padding, (long long)s.place);
     matrix y = matrix_create(stream, p, s.rows, s.cols, s.cols + s.padding, s.place);
@@ -84,7 +84,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                          .scale_cols = s.padding && s.scale_cols == 1 ? 0 : s.scale_cols,
                                          .y_stride = s.padding ? y.stride : 0,
                                          .codes_stride = s.padding ? codes.stride : 0};
-    harness_ok(operator_function(name, p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(op, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&y, expected);
     matrix_expect_unchanged(&codes);
     matrix_expect_unchanged(&scales);
@@ -163,7 +163,7 @@ static void run_nvfp4(kiln_stream *stream, precision p, shape s) {
                                            .y_stride = s.padding ? y.stride : 0,
                                            .codes_stride = s.padding ? codes.stride : 0,
                                            .scale_layout = s.swizzled ? KILN_SCALES_128X4 : KILN_SCALES_LINEAR};
-    harness_ok(operator_function("dequantize_nvfp4", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_dequantize_nvfp4, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&y, expected);
     matrix_expect_unchanged(&codes);
     matrix_expect_unchanged(&scales);
@@ -268,28 +268,28 @@ static void test_refusals(kiln_stream *stream) {
                                                 .scale_layout = KILN_SCALES_128X4};
     kiln_dequantize_fp8_params bad = good;
     kiln_dequantize_nvfp4_params bad4 = good4;
-#define REFUSED(params, from, name, field, value, parameter) \
-    params = from;                                           \
-    params.field = value;                                    \
-    expect_refusal(stream, operator_function(name, F32), &params, sizeof params, parameter)
-    REFUSED(bad, good, "dequantize_fp8", y, NULL, "y");
-    REFUSED(bad, good, "dequantize_fp8", codes, NULL, "codes");
-    REFUSED(bad, good, "dequantize_int8", scales, NULL, "scales");
-    REFUSED(bad, good, "dequantize_int8", scales, (const float *)1, "scales");
-    REFUSED(bad, good, "dequantize_fp8", cols, (int64_t)1 << 31, "cols");
-    REFUSED(bad, good, "dequantize_fp8", scale_rows, 3, "scale_rows");
-    REFUSED(bad, good, "dequantize_int8", scale_cols, 3, "scale_cols");
-    REFUSED(bad, good, "dequantize_fp8", codes_stride, 199, "codes_stride");
-    REFUSED(bad, good, "dequantize_int8", y_stride, 199, "y_stride");
-    REFUSED(bad4, good4, "dequantize_nvfp4", global_scale, NULL, "global_scale");
-    REFUSED(bad4, good4, "dequantize_nvfp4", scales, NULL, "scales");
-    REFUSED(bad4, good4, "dequantize_nvfp4", scale_rows, 130, "scale_rows");
-    REFUSED(bad4, good4, "dequantize_nvfp4", scale_cols, 12, "scale_cols");
-    REFUSED(bad4, good4, "dequantize_nvfp4", scale_cols, 14, "scale_cols");
-    REFUSED(bad4, good4, "dequantize_nvfp4", global_rows, 2, "global_rows");
-    REFUSED(bad4, good4, "dequantize_nvfp4", codes_stride, 127, "codes_stride");
-    REFUSED(bad4, good4, "dequantize_nvfp4", scale_layout, -1, "scale_layout");
-    REFUSED(bad4, good4, "dequantize_nvfp4", reserved, 1, "reserved");
+#define REFUSED(params, from, op, field, value, parameter) \
+    params = from;                                         \
+    params.field = value;                                  \
+    expect_refusal(stream, operator_function(&kiln__operator_##op, F32), &params, sizeof params, parameter)
+    REFUSED(bad, good, dequantize_fp8, y, NULL, "y");
+    REFUSED(bad, good, dequantize_fp8, codes, NULL, "codes");
+    REFUSED(bad, good, dequantize_int8, scales, NULL, "scales");
+    REFUSED(bad, good, dequantize_int8, scales, (const float *)1, "scales");
+    REFUSED(bad, good, dequantize_fp8, cols, (int64_t)1 << 31, "cols");
+    REFUSED(bad, good, dequantize_fp8, scale_rows, 3, "scale_rows");
+    REFUSED(bad, good, dequantize_int8, scale_cols, 3, "scale_cols");
+    REFUSED(bad, good, dequantize_fp8, codes_stride, 199, "codes_stride");
+    REFUSED(bad, good, dequantize_int8, y_stride, 199, "y_stride");
+    REFUSED(bad4, good4, dequantize_nvfp4, global_scale, NULL, "global_scale");
+    REFUSED(bad4, good4, dequantize_nvfp4, scales, NULL, "scales");
+    REFUSED(bad4, good4, dequantize_nvfp4, scale_rows, 130, "scale_rows");
+    REFUSED(bad4, good4, dequantize_nvfp4, scale_cols, 12, "scale_cols");
+    REFUSED(bad4, good4, dequantize_nvfp4, scale_cols, 14, "scale_cols");
+    REFUSED(bad4, good4, dequantize_nvfp4, global_rows, 2, "global_rows");
+    REFUSED(bad4, good4, dequantize_nvfp4, codes_stride, 127, "codes_stride");
+    REFUSED(bad4, good4, dequantize_nvfp4, scale_layout, -1, "scale_layout");
+    REFUSED(bad4, good4, dequantize_nvfp4, reserved, 1, "reserved");
 #undef REFUSED
     matrix_expect_unchanged(&y);
     matrix_destroy(&y);

@@ -51,7 +51,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                                  .group = s.group,
                                                  .y_stride = s.padding ? y.stride : 0,
                                                  .scale_layout = s.groups_first};
-    harness_ok(operator_function("dequantize_w4a16", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_dequantize_w4a16, p)->call(stream, &params, sizeof params));
     matrix_expect(&y, expected, allowed);
     matrix *inputs[] = {&weights, &scales, &zeros};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
@@ -92,7 +92,7 @@ static void test_random(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("dequantize_w4a16 refused");
     matrix x = matrix_create(stream, F32, 1, 4096, 0, 0);
-    const kiln_operator_function *function = operator_function("dequantize_w4a16", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_dequantize_w4a16, F32);
     const kiln_dequantize_w4a16_params good = {.y = x.data, .weights = x.data, .scales = x.data, .n = 2, .k = 64};
     kiln_dequantize_w4a16_params params = good;
     params.k = 63;

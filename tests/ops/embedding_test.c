@@ -52,7 +52,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                                     .y_stride = s.y_padding ? y.stride : 0,
                                     .table_stride = s.table_padding ? table.stride : 0,
                                     .first = s.first};
-    harness_ok(operator_function("embedding", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_embedding, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&y, expected);
     matrix_expect_unchanged(&table);
     matrix_expect_unchanged(&ids);
@@ -91,7 +91,7 @@ static void test_bad_params(kiln_stream *stream) {
     double memory[4];
     const kiln_embedding_params good = {
         .y = memory, .table = memory, .ids = memory, .rows = 1, .cols = 1, .vocabulary = 2};
-    const kiln_operator_function *function = operator_function("embedding", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_embedding, F32);
     kiln_embedding_params params = good;
     params.index_type = 2;
     expect_refusal(stream, function, &params, sizeof params, "index_type");

@@ -130,7 +130,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                       .value_stride = s.joined ? key.stride : stride_of(&value),
                                       .eps = (float)s.eps,
                                       .norm_eps = (float)s.norm_eps};
-    const kiln_operator_function *function = operator_function("engram_gate", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_engram_gate, p);
     if (s.in_place) params.normed = NULL;
     harness_ok(function->call(stream, &params, sizeof params));
     matrix_expect(to, r.y, r.y_allowed);
@@ -212,7 +212,7 @@ static void test_special_values(kiln_stream *stream) {
                                           .tokens = TOKENS,
                                           .groups = 1,
                                           .cols = COLS};
-        harness_ok(operator_function("engram_gate", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_engram_gate, p)->call(stream, &params, sizeof params));
         matrix_expect(&tensors[3], expected[0], allowed[0]);
         for (int i = 0; i < 4; i++)
             matrix_destroy(&tensors[i]);
@@ -224,7 +224,7 @@ static void test_refusals(kiln_stream *stream) {
     float memory[8] = {0}, other[8], third[8];
     const kiln_engram_gate_params good = {
         .y = memory, .key = other, .query = other, .value = other, .tokens = 2, .groups = 2, .cols = 2};
-    const kiln_operator_function *function = operator_function("engram_gate", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_engram_gate, F32);
 #define REFUSED(field, value, parameter)                                     \
     do {                                                                     \
         kiln_engram_gate_params params = good;                               \

@@ -188,7 +188,7 @@ static void run(kiln_stream *stream, precision part, problem *p, int optional) {
                                       .vocabulary = s->vocabulary,
                                       .pad_id = p->pad_id,
                                       .index_type = wide ? KILN_INDEX_I64 : KILN_INDEX_I32};
-    harness_ok(operator_function("engram_hash", part)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_engram_hash, part)->call(stream, &params, sizeof params));
     expect(&rows, p);
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         matrix_expect_unchanged(&inputs[i]);
@@ -327,7 +327,7 @@ static void test_refusals(kiln_stream *stream) {
                                           .layers = 1,
                                           .orders = 1,
                                           .heads = 1};
-    const kiln_operator_function *function = operator_function("engram_hash", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_engram_hash, F32);
 #define REFUSED(field, value, parameter)                                     \
     do {                                                                     \
         kiln_engram_hash_params params = good;                               \

@@ -183,7 +183,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     double *expected = malloc(bytes), *allowed = calloc(1, bytes);
     assert_true(expected && allowed);
     if (harness_needs_reference()) reference(p, &s, &t, expected, allowed);
-    const kiln_operator_function *function = operator_function("gemm", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm, p);
     kiln_gemm_params params = params_of(&s, &t);
     size_t size;
     harness_ok(function->workspace_size(stream, &params, sizeof params, &size));
@@ -278,7 +278,7 @@ static void test_special(kiln_stream *stream) {
             matrix_set(&t.a, a);
             reference(p, &s, &t, expected, allowed);
             kiln_gemm_params params = params_of(&s, &t);
-            const kiln_operator_function *function = operator_function("gemm", p);
+            const kiln_operator_function *function = operator_function(&kiln__operator_gemm, p);
             size_t size;
             harness_ok(function->workspace_size(stream, &params, sizeof params, &size));
             matrix workspace = matrix_create(stream, F32, 1, ((int64_t)size + 3) / 4, 0, 0);
@@ -325,16 +325,16 @@ static void test_is_rmsnorm(kiln_stream *stream) {
         kiln_gemm_params params = params_of(&s, &t);
         params.workspace = workspace.data;
         params.workspace_size = sizeof(float) * (size_t)(m * s.k);
-        harness_ok(operator_function("gemm", F32)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_gemm, F32)->call(stream, &params, sizeof params));
         matrix_get(&t.d);
         kiln_rmsnorm_params norm = {.y = y.data, .x = t.a.data, .weight = t.norm_weight.data, .rows = m, .cols = s.k};
         norm.eps = 1e-5f;
-        harness_ok(operator_function("rmsnorm", F32)->call(stream, &norm, sizeof norm));
+        harness_ok(operator_function(&kiln__operator_rmsnorm, F32)->call(stream, &norm, sizeof norm));
         params.norm_weight = params.workspace = NULL;
         params.workspace_size = 0;
         params.a = y.data;
         params.d = d.data;
-        harness_ok(operator_function("gemm", F32)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_gemm, F32)->call(stream, &params, sizeof params));
         matrix_expect_exact(&d, t.d.values);
         matrix_destroy(&workspace);
         matrix_destroy(&y);
@@ -346,7 +346,7 @@ static void test_is_rmsnorm(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("gemm with norm_weight and gated refused");
     matrix x = matrix_create(stream, F32, 1, 4096, 0, 0);
-    const kiln_operator_function *function = operator_function("gemm", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm, F32);
     const kiln_gemm_params good = {.d = x.data, .a = x.data, .b = x.data, .batch = 1, .m = 20, .n = 4, .k = 64};
     kiln_gemm_params params = good;
     size_t size;

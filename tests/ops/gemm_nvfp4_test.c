@@ -194,7 +194,7 @@ static kiln_gemm_nvfp4_params params_of(shape s, const factor *a, const factor *
 }
 
 static void call(kiln_stream *stream, precision p, shape s, kiln_gemm_nvfp4_params params) {
-    const kiln_operator_function *function = operator_function("gemm_nvfp4", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm_nvfp4, p);
     matrix workspace = {0};
     if (s.workspace) {
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
@@ -429,7 +429,7 @@ static quantised quantise(kiln_stream *stream, precision p, int64_t rows, int64_
                                          .scale_cols = cols,
                                          .global_rows = 1,
                                          .scale_layout = swizzled ? KILN_SCALES_128X4 : KILN_SCALES_LINEAR};
-    harness_ok(operator_function("quantize_nvfp4", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_quantize_nvfp4, p)->call(stream, &params, sizeof params));
     matrix_get(&q.f.global);
     matrix_destroy(&amax);
     return q;
@@ -475,7 +475,7 @@ static void test_refusals(kiln_stream *stream) {
     shape s = {.m = 130, .n = 200, .k = 300, .place = AT_END};
     factor a = factor_create(stream, s.m, s.k, s.a, 0, any), b = factor_create(stream, s.n, s.k, s.b, 0, any);
     matrix d = matrix_create(stream, F32, s.m, s.n, 0, 0);
-    const kiln_operator_function *function = operator_function("gemm_nvfp4", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm_nvfp4, F32);
     const kiln_gemm_nvfp4_params good = params_of(s, &a, &b, NULL, &d);
     kiln_gemm_nvfp4_params bad;
 #define REFUSED(field, value, parameter) \

@@ -156,7 +156,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
     s.smallest = s.dot && p == BF16 ? 0x1p-126 : smallest_of(stream, p);
     if (harness_needs_reference()) reference(s, &a, &b, &c, &bias, d, expected, allowed);
     kiln_gemm_params params = params_of(s, d, &a, &b, &c, &bias);
-    const kiln_operator_function *function = operator_function("gemm", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm, p);
     matrix workspace = {0};
     if (s.workspace) {
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
@@ -190,7 +190,7 @@ static void expect_product(kiln_stream *stream, precision p, int64_t m, int64_t 
     matrix_set(&left, a);
     matrix_set(&right, b);
     kiln_gemm_params params = {.d = product.data, .a = left.data, .b = right.data, .batch = 1, .m = m, .n = n, .k = k};
-    harness_ok(operator_function("gemm", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_gemm, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&product, d);
     matrix_destroy(&left);
     matrix_destroy(&right);
@@ -507,7 +507,7 @@ static bool same_as_plain(kiln_stream *stream, int64_t m, kiln_gemm_compute comp
         d[i] = matrix_create(stream, BF16, m, N, 0, 0);
         kiln_gemm_params params = {.d = d[i].data, .a = a.data, .b = b.data, .batch = 1, .m = m, .n = N, .k = K};
         params.compute = i ? KILN_GEMM_COMPUTE_F32 : (int32_t)compute;
-        harness_ok(operator_function("gemm", BF16)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_gemm, BF16)->call(stream, &params, sizeof params));
         matrix_get(&d[i]);
     }
     bool same = memcmp(d[0].values, d[1].values, sizeof(double) * (size_t)(m * N)) == 0;
@@ -583,7 +583,7 @@ static void test_no_products(kiln_stream *stream) {
             for (int64_t i = 0; i < m * N; i++)
                 expected[i] = bias.values[i % N];
             kiln_gemm_params params = {.d = d.data, .bias = bias.data, .batch = 1, .m = m, .n = N};
-            harness_ok(operator_function("gemm", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_gemm, p)->call(stream, &params, sizeof params));
             matrix_expect_exact(&d, expected);
             matrix_destroy(&d);
             matrix_destroy(&bias);
@@ -624,7 +624,7 @@ static void test_nan(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("gemm refused");
     matrix x = matrix_create(stream, F32, 1, 4096, 0, 0);
-    const kiln_operator_function *function = operator_function("gemm", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm, F32);
     const kiln_gemm_params good = {.d = x.data, .a = x.data, .b = x.data, .batch = 1, .m = 20, .n = 4, .k = 4096};
     kiln_gemm_params params = good;
     size_t size;

@@ -214,7 +214,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     assert_true(expected && allowed);
     if (harness_needs_reference()) reference(&t, s, p, expected, allowed);
     kiln_gemm_w4a16_params params = params_of(&t, s);
-    const kiln_operator_function *function = operator_function("gemm_w4a16", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm_w4a16, p);
     matrix workspace = {0};
     if (s.workspace || (!s.bare && (s.norm || s.gated || s.activation))) {
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
@@ -334,7 +334,7 @@ static void test_exact(kiln_stream *stream) {
             matrix_set(&t.weights, codes);
             matrix_set(&t.scales, scales);
             kiln_gemm_w4a16_params params = params_of(&t, s);
-            harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_gemm_w4a16, p)->call(stream, &params, sizeof params));
             matrix_expect_exact(&t.d, d);
             product_destroy(&t);
         }
@@ -491,7 +491,7 @@ static void test_packed_unaligned(kiln_stream *stream) {
             kiln_gemm_w4a16_params params = params_of(&t, s);
             params.d = d.data;
             params.d_stride = d.stride;
-            harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_gemm_w4a16, p)->call(stream, &params, sizeof params));
             matrix_expect(&d, expected, allowed);
             matrix_destroy(&d);
             product_destroy(&t);
@@ -631,11 +631,12 @@ static void test_packed_refusals(kiln_stream *stream) {
     harness_ok(kiln_w4a16_layout_of(stream, &layout));
     assert_int_equal(layout, takes_packed(stream, F16) ? KILN_W4A16_SM80_V1 : KILN_W4A16_CANONICAL);
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
-    const kiln_operator_function *function = operator_function("gemm_w4a16", F16);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm_w4a16, F16);
     const kiln_gemm_w4a16_params good = {
         .d = x.data, .a = x.data, .weights = x.data, .scales = x.data, .m = 3, .n = 16, .k = 64, .weight_layout = 1};
     kiln_gemm_w4a16_params params = good;
-    const kiln_operator_function *without = operator_function("gemm_w4a16", takes_packed(stream, F16) ? F32 : F16);
+    const kiln_operator_function *without =
+        operator_function(&kiln__operator_gemm_w4a16, takes_packed(stream, F16) ? F32 : F16);
     expect_refusal(stream, without, &params, sizeof params, "which this device's image does not take");
     size_t size;
     assert_int_equal(without->workspace_size(stream, &params, sizeof params, &size), KILN_ERROR_INVALID_ARGUMENT);
@@ -677,7 +678,7 @@ static void test_no_products(kiln_stream *stream) {
             for (int64_t i = 0; i < m * N; i++)
                 expected[i] = bias.values[i % N];
             kiln_gemm_w4a16_params params = {.d = d.data, .bias = bias.data, .m = m, .n = N};
-            harness_ok(operator_function("gemm_w4a16", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_gemm_w4a16, p)->call(stream, &params, sizeof params));
             matrix_expect_exact(&d, expected);
             matrix_destroy(&d);
             matrix_destroy(&bias);
@@ -687,7 +688,7 @@ static void test_no_products(kiln_stream *stream) {
 static void test_fused_refusals(kiln_stream *stream) {
     harness_describe("gemm_w4a16 refused what is done besides the product");
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
-    const kiln_operator_function *function = operator_function("gemm_w4a16", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm_w4a16, F32);
     const kiln_gemm_w4a16_params good = {
         .d = x.data, .a = x.data, .weights = x.data, .scales = x.data, .m = 9, .n = 4, .k = 64};
     kiln_gemm_w4a16_params params = good;
@@ -731,7 +732,7 @@ static void test_fused_refusals(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("gemm_w4a16 refused");
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
-    const kiln_operator_function *function = operator_function("gemm_w4a16", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_gemm_w4a16, F32);
     const kiln_gemm_w4a16_params good = {
         .d = x.data, .a = x.data, .weights = x.data, .scales = x.data, .m = 9, .n = 4, .k = 2048};
     kiln_gemm_w4a16_params params = good;

@@ -582,22 +582,11 @@ void matrix_expect_exact(matrix *m, const double *expected) {
 
 /* ---- Operators --------------------------------------------------------------------------------------------------- */
 
-const kiln_operator *operator_find(const char *name) {
-    const kiln_operator *const *operators;
-    size_t count;
-    harness_ok(kiln_all_operators(&operators, &count));
-    for (size_t i = 0; i < count; i++) {
-        if (strcmp(operators[i]->name, name) == 0) return operators[i];
-    }
-    harness_fail("there is no operator %s", name);
-}
-
-const kiln_operator_function *operator_function(const char *name, precision p) {
-    const kiln_operator *op = operator_find(name);
+const kiln_operator_function *operator_function(const kiln_operator *op, precision p) {
     for (uint32_t i = 0; i < op->function_count; i++) {
         if (strcmp(op->functions[i].part, precision_name(p)) == 0) return &op->functions[i];
     }
-    harness_fail("%s has no function for %s", name, precision_name(p));
+    harness_fail("%s has no function for %s", op->name, precision_name(p));
 }
 
 void expect_refusal(kiln_stream *stream, const kiln_operator_function *function, const void *params, size_t params_size,

@@ -154,9 +154,14 @@ void matrix_expect_exact(matrix *m, const double *expected);
 
 /* ---- Operators --------------------------------------------------------------------------------------------------- */
 
-/* The operator with that name and its function for a precision. Fails if there is none. */
-const kiln_operator *operator_find(const char *name);
-const kiln_operator_function *operator_function(const char *name, precision p);
+/* The operators' descriptions, kiln__operator_<op>: a test is linked with those that it names, and no others' images.
+ */
+#define KILN_OPERATOR(name) extern const kiln_operator kiln__operator_##name;
+#include "kernels/ops.def"
+#undef KILN_OPERATOR
+
+/* An operator's function for a precision. Fails if there is none. */
+const kiln_operator_function *operator_function(const kiln_operator *op, precision p);
 
 /* Calls the function and fails unless it refuses with KILN_ERROR_INVALID_ARGUMENT, naming itself and the parameter. */
 void expect_refusal(kiln_stream *stream, const kiln_operator_function *function, const void *params, size_t params_size,

@@ -90,7 +90,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                      .capacity = capacity,
                                      .value_cache_stride = s.padding ? caches[1].stride : 0,
                                      .index_type = index == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32};
-    harness_ok(operator_function("kv_compact", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_kv_compact, p)->call(stream, &params, sizeof params));
     for (int i = 0; i < 2; i++) {
         matrix_expect_exact(&caches[i], expected[i]);
         matrix_destroy(&caches[i]);
@@ -130,7 +130,7 @@ static void test_bad_params(kiln_stream *stream) {
                                          .depth = 1,
                                          .cols = 1,
                                          .capacity = 1};
-    const kiln_operator_function *function = operator_function("kv_compact", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_kv_compact, F32);
     kiln_kv_compact_params params = good;
     params.index_type = 2;
     expect_refusal(stream, function, &params, sizeof params, "index_type");

@@ -41,7 +41,7 @@ static void run(kiln_stream *stream, precision p, int64_t count, int64_t blocks,
                                          .count = count,
                                          .blocks = blocks,
                                          .cols = cols};
-    harness_ok(operator_function("kv_copy_blocks", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_kv_copy_blocks, p)->call(stream, &params, sizeof params));
     for (int i = 0; i < 2; i++) {
         matrix_expect_exact(&caches[i], expected[i]);
         matrix_destroy(&caches[i]);
@@ -65,7 +65,7 @@ static void test_bad_params(kiln_stream *stream) {
     double memory[4];
     const kiln_kv_copy_blocks_params good = {
         .key_cache = memory, .value_cache = memory + 2, .pairs = memory, .count = 1, .blocks = 1, .cols = 1};
-    const kiln_operator_function *function = operator_function("kv_copy_blocks", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_kv_copy_blocks, F32);
     kiln_kv_copy_blocks_params params = good;
     params.index_type = 2;
     expect_refusal(stream, function, &params, sizeof params, "index_type");

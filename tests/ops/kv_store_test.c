@@ -72,7 +72,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                    .value_stride = s.padding ? tensors[VALUE].stride : 0,
                                    .key_cache_stride = s.padding ? tensors[KEY_CACHE].stride : 0,
                                    .value_cache_stride = s.padding ? tensors[VALUE_CACHE].stride : 0};
-    harness_ok(operator_function("kv_store", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_kv_store, p)->call(stream, &params, sizeof params));
     for (int i = 0; i < 2; i++) {
         matrix_expect_exact(&tensors[i], expected[i]);
         matrix_expect_unchanged(&tensors[KEY + i]);
@@ -119,7 +119,7 @@ static void test_bad_params(kiln_stream *stream) {
                                        .tokens = 1,
                                        .cols = 1,
                                        .capacity = 1};
-    const kiln_operator_function *function = operator_function("kv_store", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_kv_store, F32);
     kiln_kv_store_params params = good;
     params.index_type = -1;
     expect_refusal(stream, function, &params, sizeof params, "index_type");

@@ -65,7 +65,7 @@ static void run_on_matrix(kiln_stream *stream, matrix *x, matrix *y, bool wants_
                                       .cols = x->cols,
                                       .y_stride = y->stride == y->cols ? 0 : y->stride,
                                       .x_stride = x->stride == x->cols ? 0 : x->stride};
-    const kiln_operator_function *function = operator_function("log_softmax", x->p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_log_softmax, x->p);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4 + 4, 0, 0);
     if (params.workspace_size) params.workspace = workspace.data;
@@ -170,7 +170,7 @@ static void test_in_place(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("log_softmax_f32 and what it refuses");
     matrix x = matrix_create(stream, F32, 1, 8193, 0, 0);
-    const kiln_operator_function *function = operator_function("log_softmax", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_log_softmax, F32);
     float lse[4];
     kiln_log_softmax_params params = {.y = x.data, .x = x.data, .rows = 1, .cols = 8};
     expect_refusal(stream, function, &params, sizeof params, "lse");

@@ -104,7 +104,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*lse_value)(v
                                                                : s.out_padding ? out.stride
                                                                                : 0,
                                                  .x_stride = s.x_padding ? x.stride : 0};
-    harness_ok(operator_function("merge_attention_states", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_merge_attention_states, p)->call(stream, &params, sizeof params));
     matrix_expect(in_place ? &x : &out, expected, allowed);
     if (wants_lse)
         matrix_expect(in_place ? &x_lse : &lse, lse_expected, lse_allowed);
@@ -153,7 +153,7 @@ static void attend(kiln_stream *stream, const matrix *q, const matrix *k, const 
                               .heads = HEADS,
                               .kv_heads = HEADS,
                               .head_dim = HEAD_DIM};
-    const kiln_operator_function *function = operator_function("mha", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha, F32);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4 + 4, 0, 0);
     if (params.workspace_size) params.workspace = workspace.data;
@@ -186,7 +186,7 @@ static void test_attention(kiln_stream *stream) {
                                                  .tokens = TOKENS,
                                                  .heads = HEADS,
                                                  .head_dim = HEAD_DIM};
-    harness_ok(operator_function("merge_attention_states", F32)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_merge_attention_states, F32)->call(stream, &params, sizeof params));
     double allowed[TOKENS * COLS], lse_allowed[HEADS * TOKENS];
     for (int i = 0; i < TOKENS * COLS; i++)
         allowed[i] = 1e-5;
@@ -204,7 +204,7 @@ static void test_attention(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("merge_attention_states_f32 and what it refuses");
     matrix x = matrix_create(stream, F32, 4, 16, 0, 0), lse = matrix_create(stream, F32, 4, 2, 0, 0);
-    const kiln_operator_function *function = operator_function("merge_attention_states", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_merge_attention_states, F32);
     kiln_merge_attention_states_params params = {.out = x.data,
                                                  .x = x.data,
                                                  .x_lse = lse.data,

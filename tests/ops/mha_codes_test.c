@@ -9,7 +9,7 @@
 /* Both operators' params have the same fields at the same places. */
 _Static_assert(sizeof(kiln_mha_fp8_fwd_params) == sizeof(kiln_mha_int8_x_fp8_fwd_params), "one struct for both");
 
-static const char *const names[] = {"mha_int8_x_fp8_fwd", "mha_fp8_fwd"};
+static const kiln_operator *const operators[] = {&kiln__operator_mha_int8_x_fp8_fwd, &kiln__operator_mha_fp8_fwd};
 
 static double e4m3_value(int code) {
     int exponent = code >> 3 & 15, fraction = code & 7;
@@ -133,7 +133,7 @@ static const kiln_bundle *bundle_of(bool fp8) {
 static double truncation(kiln_stream *stream, precision p, bool fp8) {
     char name[64];
     kiln_kernel_info info;
-    snprintf(name, sizeof name, "kiln_%s_wgmma_128_%s", names[fp8], precision_name(p));
+    snprintf(name, sizeof name, "kiln_%s_wgmma_128_%s", operators[fp8]->name, precision_name(p));
     return harness_find_kernel(stream, bundle_of(fp8), p, name, &info) ? 0x1p-13 : 0;
 }
 
@@ -283,7 +283,7 @@ static void call(kiln_stream *stream, const kiln_operator_function *function, ki
 
 static void run_with(kiln_stream *stream, precision p, attention_shape s, bool fp8, int how, bool k_means,
                      bool v_means) {
-    attention_describe(names[fp8], p, s);
+    attention_describe(operators[fp8]->name, p, s);
     s.rounding = s.portable ? 0 : coarseness(stream, p, fp8);
     s.truncation = s.portable ? 0 : truncation(stream, p, fp8);
     tensors t = create(stream, p, s, fp8, how);
@@ -291,7 +291,7 @@ static void run_with(kiln_stream *stream, precision p, attention_shape s, bool f
     double *expected = malloc(8 * (2 * count + 2 * rows)), *allowed = expected + count, *lses = allowed + count;
     assert_non_null(expected);
     if (harness_needs_reference()) reference(&s, &t, fp8, k_means, v_means, expected, allowed, lses, lses + rows);
-    call(stream, operator_function(names[fp8], p), params_of(&t, s, how, k_means, v_means), s.workspace);
+    call(stream, operator_function(operators[fp8], p), params_of(&t, s, how, k_means, v_means), s.workspace);
     matrix_expect(&t.out, expected, allowed);
     if (s.lse)
         matrix_expect(&t.lse, lses, lses + rows);
@@ -420,7 +420,7 @@ static void attend(kiln_stream *stream, precision p, const attention_shape *s, a
                                         .kv_heads = s->kv_heads,
                                         .head_dim = s->size,
                                         .code_type = fp8 ? KILN_MHA_CODE_E4M3 : KILN_MHA_CODE_INT8};
-    const kiln_operator_function *quantize = operator_function("mha_quantize", p);
+    const kiln_operator_function *quantize = operator_function(&kiln__operator_mha_quantize, p);
     harness_ok(quantize->workspace_size(stream, &prepare, sizeof prepare, &prepare.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)prepare.workspace_size / 4, 0, 0);
     prepare.workspace = workspace.data;
@@ -442,7 +442,7 @@ static void attend(kiln_stream *stream, precision p, const attention_shape *s, a
                                       .kv_heads = s->kv_heads,
                                       .head_dim = s->size,
                                       .causal = s->causal};
-    harness_ok(operator_function(names[fp8], p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(operators[fp8], p)->call(stream, &params, sizeof params));
     matrix_get(&t->out);
     matrix_get(&t->lse);
     for (int i = 0; i < 3; i++) {
@@ -463,7 +463,7 @@ static void attend_at_once(kiln_stream *stream, precision p, const attention_sha
     matrix_poison(&t->out);
     matrix_poison(&t->lse);
     kiln_mha_params params = attention_mha_params(t, *s);
-    const kiln_operator_function *function = operator_function("mha", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha, p);
     params.compute = fp8 ? KILN_MHA_COMPUTE_FP8 : KILN_MHA_COMPUTE_INT8_X_FP8;
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
@@ -492,7 +492,7 @@ static void test_accuracy(kiln_stream *stream) {
             attention_shape s = attention_plain(24, 190, 2, 1, 64 + i % 3 * 64);
             s.causal = true;
             s.lse = true;
-            harness_describe("mha_quantize_%s and %s, data %d", precision_name(p), names[fp8], (int)kind);
+            harness_describe("mha_quantize_%s and %s, data %d", precision_name(p), operators[fp8]->name, (int)kind);
             attention_tensors t = attention_create(stream, p, s);
             attention_fill(&t, &s, kind);
             attention_reference(&s, &t);
@@ -513,8 +513,8 @@ static void test_accuracy(kiln_stream *stream) {
             if (!(cosine >= 0.995) || !(relative <= 0.08)) harness_fail("cosine %g, L1 %g", cosine, relative);
             if (!(lse <= (fp8 ? 0.5 : 0.1))) harness_fail("lse is off by %g", lse);
             if (getenv("KILN_TEST_LOG"))
-                print_message("%s data %d: cosine %.6f, L1 %.4f, lse %.4f\n", names[fp8], (int)kind, cosine, relative,
-                              lse);
+                print_message("%s data %d: cosine %.6f, L1 %.4f, lse %.4f\n", operators[fp8]->name, (int)kind, cosine,
+                              relative, lse);
             if (i % 3) attend_at_once(stream, p, &s, &t, fp8);
             attention_destroy(&t);
         }
@@ -526,16 +526,16 @@ static void test_special_values(kiln_stream *stream) {
         for (int fp8 = 0; fp8 < 2; fp8++) {
             attention_shape s = attention_plain(5, 7, 2, 1, 24);
             s.lse = true;
-            harness_describe("%s_%s of a NaN", names[fp8], precision_name(p));
+            harness_describe("%s_%s of a NaN", operators[fp8]->name, precision_name(p));
             tensors t = create(stream, p, s, fp8, 0);
             t.q_scales.values[2] = NAN; /* of the first head's third token */
             matrix_set(&t.q_scales, t.q_scales.values);
-            call(stream, operator_function(names[fp8], p), params_of(&t, s, 0, false, false), false);
+            call(stream, operator_function(operators[fp8], p), params_of(&t, s, 0, false, false), false);
             matrix_get(&t.out);
             for (int64_t i = 0; i < t.out.rows * t.out.cols; i++)
                 if (isnan(t.out.values[i]) != (i / t.out.cols == 2 && i % t.out.cols < s.size))
                     harness_fail("element %lld is %g", (long long)i, t.out.values[i]);
-            harness_describe("%s_%s without keys", names[fp8], precision_name(p));
+            harness_describe("%s_%s without keys", operators[fp8]->name, precision_name(p));
             kiln_mha_fp8_fwd_params params = params_of(&t, s, 0, true, true);
             double zeros[2 * 24 * 5] = {0}, none[2 * 5];
             for (int i = 0; i < 2 * 5; i++)
@@ -543,7 +543,7 @@ static void test_special_values(kiln_stream *stream) {
             params.kv_tokens = 0;
             params.k = params.v = NULL;
             params.k_scales = NULL;
-            call(stream, operator_function(names[fp8], p), params, false);
+            call(stream, operator_function(operators[fp8], p), params, false);
             matrix_expect_exact(&t.out, zeros);
             matrix_expect_exact(&t.lse, none);
             destroy(&t);
@@ -568,14 +568,14 @@ static void test_refusals(kiln_stream *stream) {
         {"workspace_size", offsetof(kiln_mha_fp8_fwd_params, workspace_size), 8},
     };
     for (int fp8 = 0; fp8 < 2; fp8++) {
-        harness_describe("%s refused", names[fp8]);
+        harness_describe("%s refused", operators[fp8]->name);
         attention_shape s = attention_plain(40, 2000, 4, 2, 16);
         tensors t = create(stream, F32, s, fp8, 0);
         const kiln_mha_fp8_fwd_params good = params_of(&t, s, 0, true, true);
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
             kiln_mha_fp8_fwd_params params = good;
             memcpy((char *)&params + wrong[i].offset, &wrong[i].value, sizeof wrong[i].value);
-            expect_refusal(stream, operator_function(names[fp8], F32), &params, sizeof params, wrong[i].names);
+            expect_refusal(stream, operator_function(operators[fp8], F32), &params, sizeof params, wrong[i].names);
         }
         matrix_expect_unchanged(&t.out);
         destroy(&t);

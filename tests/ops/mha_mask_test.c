@@ -65,7 +65,7 @@ static void run(kiln_stream *stream, precision p, attention_shape s, int how) {
     attention_describe(how & EACH_HEAD ? "mha masked by head:" : "mha masked:", p, s);
     attention_tensors t = attention_create(stream, p, s);
     mask m = mask_create(stream, p, s, how);
-    const kiln_operator_function *function = operator_function("mha", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha, p);
     matrix workspace = {0};
     s.rounding = attention_rounding(stream, p, s.portable);
     if (harness_needs_reference()) reference(s, &m, &t);
@@ -126,7 +126,7 @@ static void test_causal(kiln_stream *stream) {
         matrix_set(&m.values, m.values.values);
         kiln_mha_params params = attention_mha_params(&t, s);
         params.causal = 1;
-        const kiln_operator_function *function = operator_function("mha", p);
+        const kiln_operator_function *function = operator_function(&kiln__operator_mha, p);
         harness_ok(function->call(stream, &params, sizeof params));
         matrix_get(&t.out);
         memcpy(t.expected, t.out.values, sizeof(double) * (size_t)(t.out.rows * t.out.cols));
@@ -166,7 +166,7 @@ static void test_refusals(kiln_stream *stream) {
     };
     harness_describe("masks refused");
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
-    const kiln_operator_function *function = operator_function("mha", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha, F32);
     const kiln_mha_params good = {.out = x.data,
                                   .q = x.data,
                                   .k = x.data,

@@ -304,7 +304,7 @@ static kiln_mha_nvfp4_fwd_params params_of(const tensors *t, const attention_sha
 }
 
 static void call(kiln_stream *stream, precision p, kiln_mha_nvfp4_fwd_params params, bool shared) {
-    const kiln_operator_function *function = operator_function("mha_nvfp4_fwd", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha_nvfp4_fwd, p);
     matrix workspace = {0};
     if (shared) {
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
@@ -413,7 +413,7 @@ static void attend(kiln_stream *stream, precision p, const attention_shape *s, a
                                               .heads = s->heads,
                                               .kv_heads = s->kv_heads,
                                               .head_dim = s->size};
-    const kiln_operator_function *quantize = operator_function("mha_quantize_nvfp4", p);
+    const kiln_operator_function *quantize = operator_function(&kiln__operator_mha_quantize_nvfp4, p);
     harness_ok(quantize->workspace_size(stream, &prepare, sizeof prepare, &prepare.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)prepare.workspace_size / 4, 0, 0);
     prepare.workspace = workspace.data;
@@ -438,7 +438,7 @@ static void attend(kiln_stream *stream, precision p, const attention_shape *s, a
                                               .kv_heads = s->kv_heads,
                                               .head_dim = s->size,
                                               .causal = s->causal};
-    harness_ok(operator_function("mha_nvfp4_fwd", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_mha_nvfp4_fwd, p)->call(stream, &params, sizeof params));
     matrix_get(&t->out);
     matrix_get(&t->lse);
     for (int i = 0; i < 3; i++) {
@@ -460,7 +460,7 @@ static void attend_at_once(kiln_stream *stream, precision p, const attention_sha
     matrix_poison(&t->out);
     matrix_poison(&t->lse);
     kiln_mha_params params = attention_mha_params(t, *s);
-    const kiln_operator_function *function = operator_function("mha", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha, p);
     params.compute = KILN_MHA_COMPUTE_NVFP4;
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
@@ -588,7 +588,8 @@ static void test_refusals(kiln_stream *stream) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         kiln_mha_nvfp4_fwd_params params = good;
         memcpy((char *)&params + wrong[i].offset, &wrong[i].value, sizeof wrong[i].value);
-        expect_refusal(stream, operator_function("mha_nvfp4_fwd", F32), &params, sizeof params, wrong[i].names);
+        expect_refusal(stream, operator_function(&kiln__operator_mha_nvfp4_fwd, F32), &params, sizeof params,
+                       wrong[i].names);
     }
     matrix_expect_unchanged(&t.out);
     destroy(&t);

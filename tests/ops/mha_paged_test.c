@@ -10,7 +10,7 @@ static void run(kiln_stream *stream, precision p, attention_shape s) {
     if (harness_needs_reference()) attention_reference(&s, &t);
     paged c = paged_create(stream, p, s, &t, 16);
     kiln_mha_paged_params params = paged_params(&c, &t, s);
-    harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_mha_paged, p)->call(stream, &params, sizeof params));
     matrix_expect(&t.out, t.expected, t.allowed);
     if (s.lse)
         matrix_expect(&t.lse, t.lses, t.lses_allowed);
@@ -36,13 +36,13 @@ static void run_both(kiln_stream *stream, precision p, attention_shape s, int64_
     contiguous.lse = NULL;
     contiguous.workspace = params.workspace;
     contiguous.workspace_size = params.workspace_size;
-    harness_ok(operator_function("mha", p)->call(stream, &contiguous, sizeof contiguous));
+    harness_ok(operator_function(&kiln__operator_mha, p)->call(stream, &contiguous, sizeof contiguous));
     matrix_get(&t.out);
     double *gathered = malloc(sizeof(double) * (size_t)(t.out.rows * t.out.cols + 1));
     assert_non_null(gathered);
     memcpy(gathered, t.out.values, sizeof(double) * (size_t)(t.out.rows * t.out.cols));
     matrix_poison(&t.out);
-    harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_mha_paged, p)->call(stream, &params, sizeof params));
     const bool divides = params.max_blocks_per_seq * params.block_size >= MANY_KEYS;
     const bool alike = !divides || contiguous.max_seqlen_k >= MANY_KEYS;
     if (s.lse || !alike) {
@@ -123,7 +123,7 @@ static void test_queries_of_no_sequence(kiln_stream *stream) {
             paged c = paged_create(stream, p, s, &t, 32);
             kiln_mha_paged_params params = paged_params(&c, &t, s);
             attention_unowned_set(&t);
-            harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_mha_paged, p)->call(stream, &params, sizeof params));
             attention_unowned_expect(&t);
             paged_destroy(&c, s);
             attention_destroy(&t);
@@ -150,7 +150,7 @@ static void test_wrong_tables(kiln_stream *stream) {
             c.block_table.values[i] = wrong[i % 4];
         matrix_set(&c.block_table, c.block_table.values);
         matrix_set(&c.lengths, lengths);
-        harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_mha_paged, p)->call(stream, &params, sizeof params));
         matrix_get(&t.out);
         matrix_expect_unchanged(&t.lse);
         paged_destroy(&c, s);
@@ -161,7 +161,7 @@ static void test_wrong_tables(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("mha_paged refused");
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
-    const kiln_operator_function *function = operator_function("mha_paged", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha_paged, F32);
     kiln_mha_paged_params params = {.out = x.data,
                                     .q = x.data,
                                     .k_cache = x.data,

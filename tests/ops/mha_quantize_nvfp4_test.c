@@ -229,7 +229,7 @@ static void run(kiln_stream *stream, precision p, const shape *s, double (*value
                      s->varlen ? ", varlen" : "", s->lengths ? ", lengths" : "");
     tensors t = create(stream, p, s, value);
     kiln_mha_quantize_nvfp4_params params = params_of(s, &t);
-    const kiln_operator_function *function = operator_function("mha_quantize_nvfp4", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha_quantize_nvfp4, p);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
     if (params.workspace_size) params.workspace = workspace.data;
@@ -333,7 +333,7 @@ static void test_refusals(kiln_stream *stream) {
     const shape s = {.batch = 1, .tokens = 5, .heads = 2, .kv_heads = 1, .size = 24, .room = {70}, .used = {70}};
     tensors t = create(stream, F32, &s, any_number);
     kiln_mha_quantize_nvfp4_params good = params_of(&s, &t);
-    const kiln_operator_function *function = operator_function("mha_quantize_nvfp4", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha_quantize_nvfp4, F32);
     harness_ok(function->workspace_size(stream, &good, sizeof good, &good.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)good.workspace_size / 4, 0, 0);
     good.workspace = workspace.data;

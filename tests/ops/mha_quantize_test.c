@@ -256,7 +256,7 @@ static void call(kiln_stream *stream, precision p, shape s, tensors *t) {
                                        .code_type = s.e4m3 ? KILN_MHA_CODE_E4M3 : KILN_MHA_CODE_INT8};
     for (int64_t b = 0; s.varlen && b < s.batch; b++)
         params.max_seqlen_k = s.room[b] > params.max_seqlen_k ? s.room[b] : params.max_seqlen_k;
-    const kiln_operator_function *function = operator_function("mha_quantize", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha_quantize, p);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4, 0, 0);
     if (params.workspace_size) params.workspace = workspace.data;
@@ -483,7 +483,7 @@ static void test_one_side(kiln_stream *stream) {
             shape s = {.batch = 1, .tokens = 3, .heads = 2, .kv_heads = 1, .size = 16};
             s.room[0] = s.used[0] = 4;
             tensors t = create(stream, p, s, any_number);
-            const kiln_operator_function *function = operator_function("mha_quantize", p);
+            const kiln_operator_function *function = operator_function(&kiln__operator_mha_quantize, p);
             kiln_mha_quantize_params params = {.q_codes = t.q_codes.data,
                                                .q_scales = t.q_scales.data,
                                                .q = t.q.data,
@@ -545,7 +545,7 @@ static void test_wrong_cu_seqlens(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("mha_quantize refused");
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
-    const kiln_operator_function *function = operator_function("mha_quantize", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha_quantize, F32);
     const kiln_mha_quantize_params good = {.q_codes = x.data,
                                            .k_codes = x.data,
                                            .v_codes = x.data,

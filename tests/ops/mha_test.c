@@ -10,7 +10,7 @@ static double large_number(void) {
 
 static void call(kiln_stream *stream, precision p, attention_shape s, attention_tensors *t) {
     kiln_mha_params params = attention_mha_params(t, s);
-    const kiln_operator_function *function = operator_function("mha", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha, p);
     matrix workspace = {0};
     if (s.workspace) {
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
@@ -175,7 +175,7 @@ static void test_lengths(kiln_stream *stream) {
                                       .max_seqlen_q = ends & 1 ? 1 : 0,
                                       .max_seqlen_k = ends & 2 ? ROOM : 0};
             matrix_poison(&out);
-            harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_mha, p)->call(stream, &params, sizeof params));
             matrix_expect(&out, expected, allowed);
         }
         matrix *all[] = {&q, &k, &v, &out, &numbers[0], &numbers[1], &numbers[2]};
@@ -220,7 +220,7 @@ static void test_wrong_cu_seqlens(kiln_stream *stream) {
                                       .heads = s.heads,
                                       .kv_heads = s.kv_heads,
                                       .head_dim = SIZE};
-            harness_ok(operator_function("mha", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_mha, p)->call(stream, &params, sizeof params));
             matrix_get(&t.out);
             matrix_get(&t.lse);
             matrix_expect_unchanged(&t.q);
@@ -279,7 +279,7 @@ static void test_special_values(kiln_stream *stream) {
                                   .kv_heads = 1,
                                   .head_dim = SIZE,
                                   .causal = 1};
-        const kiln_operator_function *function = operator_function("mha", p);
+        const kiln_operator_function *function = operator_function(&kiln__operator_mha, p);
         harness_ok(function->call(stream, &params, sizeof params));
         matrix_expect_exact(&out, expected);
 
@@ -332,7 +332,7 @@ static void refuse_numbers(kiln_stream *stream, const kiln_mha_params *good) {
         {"window_left", offsetof(kiln_mha_params, window_left), -1},
         {"window_right", offsetof(kiln_mha_params, window_right), -1},
     };
-    const kiln_operator_function *function = operator_function("mha", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha, F32);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         kiln_mha_params params = *good;
         memcpy((char *)&params + wrong[i].offset, &wrong[i].value, sizeof wrong[i].value);
@@ -348,7 +348,7 @@ static void refuse_numbers(kiln_stream *stream, const kiln_mha_params *good) {
 }
 
 static void refuse_workspaces(kiln_stream *stream, const kiln_mha_params *good) {
-    const kiln_operator_function *function = operator_function("mha", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha, F32);
     kiln_mha_params params = *good;
     size_t size;
     params.tokens = params.batch = 1;

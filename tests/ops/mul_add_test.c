@@ -38,7 +38,7 @@ static void run(kiln_stream *stream, precision p, int64_t count, const int64_t p
     }
     kiln_mul_add_params params = {
         .y = y->data, .a = operands[0].data, .b = operands[1].data, .c = operands[2].data, .count = count};
-    harness_ok(operator_function("mul_add", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_mul_add, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(y, expected);
     for (int i = 0; i < 3; i++) {
         if (i != in_place) matrix_expect_unchanged(&operands[i]);

@@ -100,8 +100,8 @@ static paged create(kiln_stream *stream, precision p, attention_shape s, const a
         matrix_set(all[i], all[i]->values);
     if (s.workspace) {
         kiln_mha_paged_params params = paged_params(&c, t, s);
-        harness_ok(
-            operator_function("mha_paged", p)->workspace_size(stream, &params, sizeof params, &c.workspace_size));
+        harness_ok(operator_function(&kiln__operator_mha_paged, p)
+                       ->workspace_size(stream, &params, sizeof params, &c.workspace_size));
         c.workspace = matrix_create(stream, F32, 1, (int64_t)c.workspace_size / 4, 0, 0);
     }
     return c;

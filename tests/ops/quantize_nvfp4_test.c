@@ -173,7 +173,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                                          .codes_stride = s.padding ? codes.stride : 0,
                                          .x_stride = s.padding ? x.stride : 0,
                                          .scale_layout = s.swizzled ? KILN_SCALES_128X4 : KILN_SCALES_LINEAR};
-    harness_ok(operator_function("quantize_nvfp4", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_quantize_nvfp4, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&codes, expected);
     matrix_expect_exact(&scales, expected_scales);
     if (s.wanted) matrix_expect_exact(&globals, expected_globals);
@@ -247,7 +247,7 @@ static void test_refusals(kiln_stream *stream) {
     harness_describe("quantize_nvfp4 refused");
     matrix x = matrix_create(stream, F32, 5, 100, 0, 0), codes = matrix_create(stream, U8, 5, 64, 0, 0);
     matrix scales = matrix_create(stream, U8, 128, 8, 0, 0), amax = matrix_create(stream, F32, 1, 5, 0, 0);
-    const kiln_operator_function *function = operator_function("quantize_nvfp4", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_quantize_nvfp4, F32);
     const kiln_quantize_nvfp4_params good = {.codes = codes.data,
                                              .scales = scales.data,
                                              .x = x.data,

@@ -117,9 +117,9 @@ static void reference(shape s, const double *x, const double *values, double *sc
 }
 
 static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)) {
-    const char *name = s.fp8 ? "quantize_fp8" : "quantize_int8";
+    const kiln_operator *op = s.fp8 ? &kiln__operator_quantize_fp8 : &kiln__operator_quantize_int8;
     const int64_t scale_count = s.scale_rows * s.scale_cols;
-    harness_describe("%s_%s %lld x %lld, scales %lld x %lld %s, padding %lld, at %lld, smax %g", name,
+    harness_describe("%s_%s %lld x %lld, scales %lld x %lld %s, padding %lld, at %lld, smax %g", op->name,
                      precision_name(p), (long long)s.rows, (long long)s.cols, (long long)s.scale_rows,
                      (long long)s.scale_cols, (const char *[]){"computed", "of amax", "given"}[s.source],
                      (long long)s.padding, (long long)s.place, (double)s.smax);
@@ -147,7 +147,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                                        .codes_stride = s.padding ? codes.stride : 0,
                                        .x_stride = s.padding ? x.stride : 0,
                                        .smax = s.smax};
-    harness_ok(operator_function(name, p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(op, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&codes, expected);
     if (scales_wanted) matrix_expect_exact(&scales, expected_scales);
     if (!scales_wanted) matrix_expect_unchanged(&scales);
@@ -252,8 +252,8 @@ static void test_refusals(kiln_stream *stream) {
     harness_describe("quantize refused");
     matrix x = matrix_create(stream, F32, 130, 200, 0, 0), codes = matrix_create(stream, U8, 130, 200, 0, 0);
     matrix scales = matrix_create(stream, F32, 130, 2, 0, 0);
-    const kiln_operator_function *fp8 = operator_function("quantize_fp8", F32);
-    const kiln_operator_function *int8 = operator_function("quantize_int8", F32);
+    const kiln_operator_function *fp8 = operator_function(&kiln__operator_quantize_fp8, F32);
+    const kiln_operator_function *int8 = operator_function(&kiln__operator_quantize_int8, F32);
     const kiln_quantize_fp8_params good = {.codes = codes.data,
                                            .scales = scales.data,
                                            .x = x.data,

@@ -103,14 +103,14 @@ static void describe(const char *name, precision p, int64_t rows, int64_t cols, 
 /* quantize_fp8 or quantize_int8. number: the elements; unless special ones are frequent, everything is aligned. */
 static void quantize_numbers(kiln_stream *stream, precision p, bool fp8, int64_t rows, int64_t cols, int way,
                              double (*number)(void)) {
-    const char *name = fp8 ? "quantize_fp8" : "quantize_int8";
+    const kiln_operator *op = fp8 ? &kiln__operator_quantize_fp8 : &kiln__operator_quantize_int8;
     const int64_t scale_rows = (int64_t[]){rows, rows, groups_of(rows), 1, groups_of(rows)}[way];
     const int64_t scale_cols = way == 1 || way == 2 ? groups_of(cols) : 1;
     const bool regular = number != special_number;
     const layout l = regular ? (layout){.turned = true, .step = 1} : any_layout(rows);
     source from = regular ? COMPUTED : (source)random_integer(COMPUTED, GIVEN);
     if (from == COMPUTED && scale_rows != rows && (way > 2 || (scale_cols == 1 && cols > GROUP))) from = AMAX;
-    describe(name, p, rows, cols, scale_rows, scale_cols, from, l);
+    describe(op->name, p, rows, cols, scale_rows, scale_cols, from, l);
     inputs in = inputs_create(stream, p, rows, cols, l, number);
     matrix values = matrix_create(stream, F32, scale_rows, scale_cols, 0, AT_END);
     matrix_fill(&values, positive_number);
@@ -135,7 +135,7 @@ static void quantize_numbers(kiln_stream *stream, precision p, bool fp8, int64_t
                                                  .x_stride = i ? in.stride : 0,
                                                  .smax = cols % 3 ? 0 : 2.25f,
                                                  .x_col_stride = i ? in.col_stride : 0};
-        harness_ok(operator_function(name, p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(op, p)->call(stream, &params, sizeof params));
     }
     expect_same(&codes[0], &codes[1]);
     expect_same(&scales[0], &scales[1]);
@@ -154,7 +154,7 @@ static void find_amax(kiln_stream *stream, precision p, int64_t rows, int64_t co
     const layout l = any_layout(rows);
     describe("amax", p, rows, cols, scale_rows, scale_cols, COMPUTED, l);
     inputs in = inputs_create(stream, p, rows, cols, l, special_number);
-    const kiln_operator_function *function = operator_function("amax", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_amax, p);
     matrix y[2];
     for (int i = 0; i < 2; i++) {
         y[i] = matrix_create(stream, F32, scale_rows, scale_cols, 0, AT_END);
@@ -213,7 +213,7 @@ static void quantize_nvfp4(kiln_stream *stream, precision p, int64_t rows, int64
                                                    .x_stride = i ? in.stride : 0,
                                                    .scale_layout = swizzled ? KILN_SCALES_128X4 : KILN_SCALES_LINEAR,
                                                    .x_col_stride = i ? in.col_stride : 0};
-        harness_ok(operator_function("quantize_nvfp4", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_quantize_nvfp4, p)->call(stream, &params, sizeof params));
     }
     expect_same(&codes[0], &codes[1]);
     expect_same(&scales[0], &scales[1]);
@@ -287,9 +287,9 @@ static void test_refusals(kiln_stream *stream) {
                                            .x_stride = 1,
                                            .x_col_stride = 130};
     kiln_quantize_fp8_params bad = good;
-    static const char *const names[] = {"quantize_fp8", "quantize_int8"};
+    static const kiln_operator *const operators[] = {&kiln__operator_quantize_fp8, &kiln__operator_quantize_int8};
     for (int i = 0; i < 2; i++) {
-        const kiln_operator_function *function = operator_function(names[i], F32);
+        const kiln_operator_function *function = operator_function(operators[i], F32);
 #define REFUSED(field, value, parameter) \
     bad = good;                          \
     bad.field = value;                   \
@@ -309,7 +309,7 @@ static void test_refusals(kiln_stream *stream) {
         REFUSED(codes, NULL, "codes");
 #undef REFUSED
     }
-    const kiln_operator_function *amax = operator_function("amax", F32);
+    const kiln_operator_function *amax = operator_function(&kiln__operator_amax, F32);
     const kiln_amax_params good_amax = {.y = codes.data,
                                         .x = x.data,
                                         .rows = 130,
@@ -338,7 +338,7 @@ static void test_refusals(kiln_stream *stream) {
                                                    .x_stride = 1,
                                                    .x_col_stride = 130};
     kiln_quantize_nvfp4_params bad_nvfp4 = good_nvfp4;
-    const kiln_operator_function *nvfp4 = operator_function("quantize_nvfp4", F32);
+    const kiln_operator_function *nvfp4 = operator_function(&kiln__operator_quantize_nvfp4, F32);
     bad_nvfp4.x_col_stride = -1;
     expect_refusal(stream, nvfp4, &bad_nvfp4, sizeof bad_nvfp4, "x_col_stride");
     bad_nvfp4.x_col_stride = 129;

@@ -67,7 +67,7 @@ static void run_rmsnorm(kiln_stream *stream, precision p, shape s, int in_place)
                                   .y_stride = stride_of(to),
                                   .x_stride = stride_of(&x),
                                   .eps = (float)s.eps};
-    harness_ok(operator_function("rmsnorm", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_rmsnorm, p)->call(stream, &params, sizeof params));
     matrix_expect(to, expected, allowed);
     if (to != &x) matrix_expect_unchanged(&x);
     matrix_expect_unchanged(&weight);
@@ -108,7 +108,7 @@ static void run_add_rmsnorm(kiln_stream *stream, precision p, shape s, int y_is,
                                       .x_stride = stride_of(&x),
                                       .residual_stride = stride_of(&residual),
                                       .eps = (float)s.eps};
-    harness_ok(operator_function("add_rmsnorm", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_add_rmsnorm, p)->call(stream, &params, sizeof params));
     matrix_expect(y_to, expected, allowed);
     matrix_expect(sum_to, sums, zeros);
     if (y_is != FIRST && sum_is != FIRST) matrix_expect_unchanged(&x);
@@ -206,7 +206,7 @@ static void run_special(kiln_stream *stream, precision p, int64_t padding, bool 
     const void *weights = weighted ? weight.data : NULL;
     kiln_rmsnorm_params norm = {.y = y.data, .x = x.data, .weight = weights, .rows = ROWS, .cols = COLS};
     norm.y_stride = norm.x_stride = x.stride;
-    harness_ok(operator_function("rmsnorm", p)->call(stream, &norm, sizeof norm));
+    harness_ok(operator_function(&kiln__operator_rmsnorm, p)->call(stream, &norm, sizeof norm));
     matrix_expect(&y, expected[0], allowed[0]);
     matrix_poison(&y);
     for (int i = 0; i < COLS; i++)
@@ -219,7 +219,7 @@ static void run_special(kiln_stream *stream, precision p, int64_t padding, bool 
     add.y_stride = add.sum_stride = add.x_stride = add.residual_stride = x.stride;
     harness_describe("add_rmsnorm_%s of special values, padding %lld%s", precision_name(p), (long long)padding,
                      weighted ? ", weighted" : "");
-    harness_ok(operator_function("add_rmsnorm", p)->call(stream, &add, sizeof add));
+    harness_ok(operator_function(&kiln__operator_add_rmsnorm, p)->call(stream, &add, sizeof add));
     matrix_expect(&y, expected[0], allowed[0]);
     matrix_expect_exact(&sum, x.values);
     matrix_destroy(&x);
@@ -239,16 +239,16 @@ static void test_refusals(kiln_stream *stream) {
     harness_describe("norms refused");
     matrix x = matrix_create(stream, F32, 2, 8, 0, 0), y = matrix_create(stream, F32, 2, 8, 0, 0);
     kiln_rmsnorm_params norm = {.y = y.data, .x = x.data, .rows = 2, .cols = 8, .eps = -1};
-    expect_refusal(stream, operator_function("rmsnorm", F32), &norm, sizeof norm, "eps");
+    expect_refusal(stream, operator_function(&kiln__operator_rmsnorm, F32), &norm, sizeof norm, "eps");
     norm.eps = 1e-31f;
-    expect_refusal(stream, operator_function("rmsnorm", F32), &norm, sizeof norm, "eps");
+    expect_refusal(stream, operator_function(&kiln__operator_rmsnorm, F32), &norm, sizeof norm, "eps");
     norm = (kiln_rmsnorm_params){.y = x.data, .x = x.data, .rows = 1, .cols = 4, .y_stride = 5};
-    expect_refusal(stream, operator_function("rmsnorm", F32), &norm, sizeof norm, "y_stride");
+    expect_refusal(stream, operator_function(&kiln__operator_rmsnorm, F32), &norm, sizeof norm, "y_stride");
     kiln_add_rmsnorm_params sum = {.y = y.data, .sum = y.data, .x = x.data, .residual = x.data, .rows = 1, .cols = 4};
-    expect_refusal(stream, operator_function("add_rmsnorm", F32), &sum, sizeof sum, "sum");
+    expect_refusal(stream, operator_function(&kiln__operator_add_rmsnorm, F32), &sum, sizeof sum, "sum");
     sum.sum = x.data;
     sum.sum_stride = 5;
-    expect_refusal(stream, operator_function("add_rmsnorm", F32), &sum, sizeof sum, "sum_stride");
+    expect_refusal(stream, operator_function(&kiln__operator_add_rmsnorm, F32), &sum, sizeof sum, "sum_stride");
     matrix_expect_unchanged(&x);
     matrix_expect_unchanged(&y);
     matrix_destroy(&x);

@@ -97,7 +97,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                  .frame_pairs = s.frame_pairs,
                                  .row_pairs = s.row_pairs,
                                  .layout = (int32_t)s.layout};
-    harness_ok(operator_function("rope3d", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_rope3d, p)->call(stream, &params, sizeof params));
     matrix_expect(to, expected, allowed);
     if (!s.in_place) matrix_expect_unchanged(&x);
     matrix_expect_unchanged(&grids);
@@ -171,7 +171,7 @@ static void test_special_values(kiln_stream *stream) {
                                      .tokens = TOKENS,
                                      .heads = 1,
                                      .pairs = PAIRS};
-        harness_ok(operator_function("rope3d", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_rope3d, p)->call(stream, &params, sizeof params));
         matrix_expect_exact(&y, x.values);
         kiln_memory_free(stream->device, frequencies);
         matrix_destroy(&x);
@@ -190,7 +190,7 @@ static void test_large(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("rope3d refused");
     matrix x = matrix_create(stream, F32, 1, 1024, 0, 0);
-    const kiln_operator_function *function = operator_function("rope3d", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_rope3d, F32);
     const kiln_rope3d_params good = {.y = x.data,
                                      .x = x.data,
                                      .grids = x.data,

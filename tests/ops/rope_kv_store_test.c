@@ -174,7 +174,7 @@ static matrix rope_of(kiln_stream *stream, precision p, const turning *t, const 
                                      .layout = (int32_t)s->layout,
                                      .index_type = t->positions.p == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
                                      .table_type = s->source == BY_TABLE_F32 ? KILN_ROPE_TABLE_F32 : 0};
-    harness_ok(operator_function("rope", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_rope, p)->call(stream, &params, sizeof params));
     return x;
 }
 
@@ -280,7 +280,7 @@ static void run_two(kiln_stream *stream, precision p, const shape *s, tensors *c
                                         .k_scale = s->scales ? c->scales[KEY].data : NULL,
                                         .v_scale = s->scales ? c->scales[VALUE].data : NULL,
                                         .cache_scales = s->scales};
-    harness_ok(operator_function("kv_store", p)->call(stream, &store, sizeof store));
+    harness_ok(operator_function(&kiln__operator_kv_store, p)->call(stream, &store, sizeof store));
     matrix_get(&turned);
     for (int64_t token = 0; token < s->tokens; token++)
         for (int64_t col = 0; col < c->width; col++)
@@ -325,7 +325,7 @@ static void run_one(kiln_stream *stream, precision p, const shape *s, const tens
         .slot_type = c->slots.p == I64 ? KILN_INDEX_I64 : KILN_INDEX_I32,
         .table_type = s->source == BY_TABLE_F32 ? KILN_ROPE_TABLE_F32 : KILN_ROPE_TABLE_PRECISION,
         .cache_type = s->codes ? KILN_CACHE_E4M3 : KILN_CACHE_OF_PRECISION};
-    harness_ok(operator_function("rope_kv_store", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_rope_kv_store, p)->call(stream, &params, sizeof params));
 }
 
 static void run(kiln_stream *stream, precision p, shape s) {
@@ -469,13 +469,13 @@ static void test_parts(kiln_stream *stream) {
                                                    .capacity = 1,
                                                    .table_rows = 1,
                                                    .layout = KILN_ROPE_HALF};
-        harness_ok(operator_function("rope_kv_store", p)->call(stream, &queries, sizeof queries));
+        harness_ok(operator_function(&kiln__operator_rope_kv_store, p)->call(stream, &queries, sizeof queries));
         matrix_expect_exact(&y, turned);
         kiln_rope_kv_store_params params = queries;
         params.kv_heads = 1;
         params.capacity = 0;
         matrix_poison(&y);
-        harness_ok(operator_function("rope_kv_store", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_rope_kv_store, p)->call(stream, &params, sizeof params));
         matrix_expect_exact(&y, turned);
         params.heads = 0;
         params.capacity = 1;
@@ -485,7 +485,7 @@ static void test_parts(kiln_stream *stream) {
         params.key = params.value = x.data;
         params.slot_mapping = slots.data;
         matrix_poison(&y);
-        harness_ok(operator_function("rope_kv_store", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_rope_kv_store, p)->call(stream, &params, sizeof params));
         matrix_expect_exact(&y, turned);
         matrix_expect_exact(&cache, numbers);
         matrix_expect_unchanged(&x);
@@ -514,11 +514,11 @@ static void test_refusals(kiln_stream *stream) {
                                             .pairs = 4,
                                             .capacity = 2,
                                             .table_rows = 2};
-#define REFUSED(field, value, word)                                                                    \
-    {                                                                                                  \
-        kiln_rope_kv_store_params params = good;                                                       \
-        params.field = (value);                                                                        \
-        expect_refusal(stream, operator_function("rope_kv_store", F32), &params, sizeof params, word); \
+#define REFUSED(field, value, word)                                                                                  \
+    {                                                                                                                \
+        kiln_rope_kv_store_params params = good;                                                                     \
+        params.field = (value);                                                                                      \
+        expect_refusal(stream, operator_function(&kiln__operator_rope_kv_store, F32), &params, sizeof params, word); \
     }
     const void *odd = (const char *)x.data + 2;
     REFUSED(tokens, -1, "tokens")

@@ -90,7 +90,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
                                .x_stride = x.stride == width ? 0 : x.stride,
                                .x_head_stride = s.head_padding ? head : 0,
                                .layout = (int32_t)s.layout};
-    harness_ok(operator_function("rope", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_rope, p)->call(stream, &params, sizeof params));
     matrix_expect(to, expected, allowed);
     if (!s.in_place) matrix_expect_unchanged(&x);
     matrix_expect_unchanged(&positions);
@@ -187,7 +187,7 @@ static void run_table(kiln_stream *stream, precision p, kiln_rope_layout layout,
                                .layout = (int32_t)layout,
                                .index_type = wide ? KILN_INDEX_I64 : KILN_INDEX_I32,
                                .table_type = is_f32 ? KILN_ROPE_TABLE_F32 : KILN_ROPE_TABLE_PRECISION};
-    harness_ok(operator_function("rope", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_rope, p)->call(stream, &params, sizeof params));
     matrix_expect(&y, expected, allowed);
     matrix_expect_unchanged(&x);
     kiln_memory_free(stream->device, positions);
@@ -241,7 +241,7 @@ static void test_wide_positions(kiln_stream *stream) {
                                    .pairs = PAIRS,
                                    .scale = 0.5f,
                                    .index_type = KILN_INDEX_I64};
-        harness_ok(operator_function("rope", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_rope, p)->call(stream, &params, sizeof params));
         matrix_expect(&y, expected, allowed);
         matrix_destroy(&x);
         matrix_destroy(&y);
@@ -253,7 +253,7 @@ static void test_wide_positions(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("rope refused");
     matrix x = matrix_create(stream, F32, 1, 64, 0, 0);
-    const kiln_operator_function *function = operator_function("rope", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_rope, F32);
     const kiln_rope_params good = {.y = x.data,
                                    .x = x.data,
                                    .cosines = x.data,
@@ -328,7 +328,7 @@ static void test_special_values(kiln_stream *stream) {
                                        .heads = HEADS,
                                        .pairs = pairs,
                                        .layout = (int32_t)layout};
-            harness_ok(operator_function("rope", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_rope, p)->call(stream, &params, sizeof params));
             matrix_expect(&y, expected, allowed);
             kiln_memory_free(stream->device, frequencies);
             matrix_destroy(&x);

@@ -57,7 +57,7 @@ static void choose(kiln_stream *stream, precision p, call c, const matrix *x, co
                                  .temperature = (float)c.temperature,
                                  .top_p = (float)c.top_p,
                                  .min_p = (float)c.min_p};
-    harness_ok(operator_function("sample", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_sample, p)->call(stream, &params, sizeof params));
 }
 
 static void describe(precision p, call c) {
@@ -458,7 +458,7 @@ static void test_own_options(kiln_stream *stream) {
         for (int wide = 0; wide < 2; wide++) {
             harness_describe("sample_%s of rows with options of their own, positions i%d", precision_name(p),
                              wide ? 64 : 32);
-            const kiln_operator_function *function = operator_function("sample", p);
+            const kiln_operator_function *function = operator_function(&kiln__operator_sample, p);
             matrix x = matrix_create(stream, p, OWN_ROWS, COLS, 0, 0),
                    y = matrix_create(stream, I32, 1, OWN_ROWS, 0, 0);
             matrix alone = matrix_create(stream, I32, 1, OWN_ROWS, 0, 0);
@@ -551,14 +551,14 @@ static void test_many_rows(kiln_stream *stream) {
                                          .rows = ROWS,
                                          .cols = cols[i],
                                          .seed = (int64_t)random_bits()};
-            harness_ok(operator_function("sample", p)->call(stream, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_sample, p)->call(stream, &params, sizeof params));
             params.y = other_y.data;
             params.x = other_x.data;
             params.row_temperature = options.temperature;
             params.row_top_k = options.top_k;
             params.row_top_p = options.top_p;
             params.row_min_p = options.min_p;
-            harness_ok(operator_function("sample", p)->call(&other, &params, sizeof params));
+            harness_ok(operator_function(&kiln__operator_sample, p)->call(&other, &params, sizeof params));
             matrix_get(&other_y);
             matrix_expect_exact(&y, other_y.values);
             matrix_destroy(&x);
@@ -574,7 +574,7 @@ static void test_many_rows(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("sample refused");
     matrix x = matrix_create(stream, F32, 1, 64, 0, 0);
-    const kiln_operator_function *function = operator_function("sample", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_sample, F32);
     const kiln_sample_params good = {.y = x.data, .x = x.data, .rows = 1, .cols = 64};
     kiln_sample_params params = good;
     params.top_k = -1;

@@ -45,7 +45,7 @@ static void run_on_matrices(kiln_stream *stream, kiln_glu kind, matrix *gate, ma
                                    .gate_stride = gate->stride == gate->cols ? 0 : gate->stride,
                                    .up_stride = up && up->stride != up->cols ? up->stride : 0,
                                    .activation = (int32_t)kind};
-    harness_ok(operator_function("silu_mul", gate->p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_silu_mul, gate->p)->call(stream, &params, sizeof params));
     matrix_expect(y, expected, allowed);
     if (y != gate) matrix_expect_unchanged(gate);
     if (up && y != up) matrix_expect_unchanged(up);

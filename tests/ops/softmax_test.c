@@ -41,7 +41,7 @@ static void reference(const double *x, int64_t cols, double *y, double *allowed)
 
 /* Calls softmax with the workspace that it asks for. */
 static void call(kiln_stream *stream, precision p, kiln_softmax_params params) {
-    const kiln_operator_function *function = operator_function("softmax", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_softmax, p);
     size_t size = 0;
     harness_ok(function->workspace_size(stream, &params, sizeof params, &size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)(size + 3) / 4, 0, size % 16 == 0 ? AT_END : 0);

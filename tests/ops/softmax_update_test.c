@@ -113,7 +113,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                                          .rows = s.rows,
                                          .cols = s.with_x ? s.cols : 0,
                                          .x_stride = s.padding ? x.stride : 0};
-    harness_ok(operator_function("softmax_update", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_softmax_update, p)->call(stream, &params, sizeof params));
     matrix_get(out);
     for (int64_t row = 0; row < s.rows; row++) {
         const total *t = &totals[row];
@@ -190,7 +190,7 @@ static void test_beside_large(kiln_stream *stream) {
     matrix_set(&states, (const double[]){0, 1e10, 0});
     matrix_set(&other, (const double[]){0, 1, 0});
     kiln_softmax_update_params params = {.states = states.data, .before = states.data, .other = other.data, .rows = 1};
-    const kiln_operator_function *function = operator_function("softmax_update", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_softmax_update, F32);
     for (int i = 0; i < MERGES; i++)
         harness_ok(function->call(stream, &params, sizeof params));
     matrix_expect_exact(&states, (const double[]){0, 1e10, MERGES});
@@ -214,7 +214,7 @@ static void test_order(kiln_stream *stream) {
         fill_states(&parts[i], 5);
     }
     const int order[4][3] = {{0, 1, -1}, {1, 0, -1}, {0, 1, 2}, {2, 1, 0}};
-    const kiln_operator_function *function = operator_function("softmax_update", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_softmax_update, F32);
     for (int i = 0; i < 4; i++) {
         merged[i] = matrix_create(stream, F32, 3, ROWS, 0, 0);
         kiln_softmax_update_params params = {.states = merged[i].data, .rows = ROWS};
@@ -242,7 +242,7 @@ static void test_order(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("softmax_update_f32 and what it refuses");
     matrix x = matrix_create(stream, F32, 3, 8, 0, 0), states = matrix_create(stream, F32, 3, 3, 0, 0);
-    const kiln_operator_function *function = operator_function("softmax_update", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_softmax_update, F32);
     kiln_softmax_update_params params = {.states = states.data, .rows = 3, .cols = 8};
     expect_refusal(stream, function, &params, sizeof params, "x");
     params.other = states.data;

@@ -95,8 +95,8 @@ static void verify(kiln_stream *stream, precision p, trees *t) {
                                             .nodes = NODES,
                                             .depth = DEPTH,
                                             .trees = 1};
-    harness_ok(operator_function("sample", p)->call(stream, &sample, sizeof sample));
-    harness_ok(operator_function("tree_accept", p)->call(stream, &accept, sizeof accept));
+    harness_ok(operator_function(&kiln__operator_sample, p)->call(stream, &sample, sizeof sample));
+    harness_ok(operator_function(&kiln__operator_tree_accept, p)->call(stream, &accept, sizeof accept));
     matrix_get(&t->path);
     matrix_get(&t->accepted);
     matrix_get(&t->next);
@@ -112,7 +112,7 @@ static double draw_one(kiln_stream *stream, precision p, const trees *t, double 
     sample.rows = 1;
     sample.row_seed = seeds.data;
     sample.position = (int64_t)position;
-    harness_ok(operator_function("sample", p)->call(stream, &sample, sizeof sample));
+    harness_ok(operator_function(&kiln__operator_sample, p)->call(stream, &sample, sizeof sample));
     matrix_get(&drawn);
     double token = drawn.values[0];
     matrix_destroy(&drawn);

@@ -81,7 +81,7 @@ static void run(kiln_stream *stream, precision p, shape s, double (*value)(void)
                                 .cols = s.cols,
                                 .k = s.k,
                                 .x_stride = s.padding ? x.stride : 0};
-    const kiln_operator_function *function = operator_function("top_k", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_top_k, p);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4 + 4, 0, 0);
     if (params.workspace_size) params.workspace = workspace.data;
@@ -161,7 +161,7 @@ static void test_refusals(kiln_stream *stream) {
     harness_describe("top_k_f32 and what it refuses");
     matrix x = matrix_create(stream, F32, 1, 16385, 0, 0), indices = matrix_create(stream, I32, 1, 4, 0, 0);
     kiln_top_k_params params = {.indices = indices.data, .x = x.data, .rows = 1, .cols = 16385, .k = 4};
-    const kiln_operator_function *function = operator_function("top_k", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_top_k, F32);
     expect_refusal(stream, function, &params, sizeof params, "workspace_size");
     params.workspace_size = 1 << 20;
     expect_refusal(stream, function, &params, sizeof params, "workspace");

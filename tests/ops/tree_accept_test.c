@@ -273,7 +273,7 @@ static void run(kiln_stream *stream, precision p, shape s) {
     trees t = make(stream, p, s);
     draw(&t);
     kiln_tree_accept_params params = params_of(&t);
-    harness_ok(operator_function("tree_accept", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_tree_accept, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&t.accepted, t.expected_accepted);
     matrix_expect_exact(&t.path, t.expected_path);
     matrix_expect_exact(&t.next, t.expected_next);
@@ -372,7 +372,7 @@ static void test_as_the_host(kiln_stream *stream) {
             t.expected_next[b] = next;
         }
         kiln_tree_accept_params params = params_of(&t);
-        harness_ok(operator_function("tree_accept", F32)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_tree_accept, F32)->call(stream, &params, sizeof params));
         matrix_expect_exact(&t.accepted, t.expected_accepted);
         matrix_expect_exact(&t.path, t.expected_path);
         matrix_expect_exact(&t.next, t.expected_next);
@@ -395,7 +395,7 @@ static void test_bad_params(kiln_stream *stream) {
                                           .depth = 1,
                                           .vocabulary = 1,
                                           .trees = 1};
-    const kiln_operator_function *function = operator_function("tree_accept", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_tree_accept, F32);
 #define REFUSED(field, value, named)                                     \
     do {                                                                 \
         kiln_tree_accept_params params = good;                           \

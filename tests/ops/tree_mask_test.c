@@ -101,7 +101,7 @@ static void run(kiln_stream *stream, precision p, attention_shape s, int64_t com
     params.tree_mask = t.mask.data;
     params.tree_words = t.words;
     params.tree_nodes = t.common;
-    harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_mha_paged, p)->call(stream, &params, sizeof params));
     matrix_expect(&a.out, a.expected, a.allowed);
     if (s.lse) matrix_expect(&a.lse, a.lses, a.lses_allowed);
     trees_destroy(&t);
@@ -149,14 +149,14 @@ static void test_chain(kiln_stream *stream) {
         matrix_set(&mask, (const double[]){1, 3, 7, 15, 31, 63, 127});
         kiln_mha_paged_params params = paged_params(&c, &a, s);
         params.causal = 1;
-        harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_mha_paged, p)->call(stream, &params, sizeof params));
         matrix_get(&a.out);
         memcpy(a.expected, a.out.values, sizeof(double) * (size_t)(a.out.rows * a.out.cols));
         matrix_poison(&a.out);
         params.causal = 0;
         params.tree_mask = mask.data;
         params.tree_words = 1;
-        harness_ok(operator_function("mha_paged", p)->call(stream, &params, sizeof params));
+        harness_ok(operator_function(&kiln__operator_mha_paged, p)->call(stream, &params, sizeof params));
         matrix_expect_exact(&a.out, a.expected);
         matrix_destroy(&mask);
         paged_destroy(&c, s);
@@ -167,7 +167,7 @@ static void test_chain(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("masks of trees refused");
     matrix x = matrix_create(stream, F32, 1, 8192, 0, 0);
-    const kiln_operator_function *function = operator_function("mha_paged", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_mha_paged, F32);
     kiln_mha_paged_params params = {.out = x.data,
                                     .q = x.data,
                                     .k_cache = x.data,

@@ -123,7 +123,7 @@ static void call(kiln_stream *stream, verification *v) {
                                               .position = v->position,
                                               .index_type = v->s.wide_positions ? KILN_INDEX_I64 : KILN_INDEX_I32,
                                               .token_type = v->s.wide_tokens ? KILN_INDEX_I64 : KILN_INDEX_I32};
-    harness_ok(operator_function("tree_verify_sampled", v->p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_tree_verify_sampled, v->p)->call(stream, &params, sizeof params));
     matrix_get(&v->path);
     matrix_get(&v->accepted);
     matrix_get(&v->next);
@@ -263,7 +263,7 @@ static void test_distribution(kiln_stream *stream) {
 static void test_refusals(kiln_stream *stream) {
     harness_describe("tree_verify_sampled_f32 and what it refuses");
     matrix target = matrix_create(stream, F32, 2, 8, 0, 0), numbers = matrix_create(stream, I32, 1, 8, 0, 0);
-    const kiln_operator_function *function = operator_function("tree_verify_sampled", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_tree_verify_sampled, F32);
     kiln_tree_verify_sampled_params params = {.path = numbers.data,
                                               .accepted = numbers.data,
                                               .next = numbers.data,

@@ -120,7 +120,7 @@ static void quantize(kiln_stream *stream, precision p, rows_case c, double (*val
                                              .x_stride = c.padding ? x.stride : 0,
                                              .code_type = c.code_type,
                                              .normalize = c.normalize};
-    harness_ok(operator_function("quantize_embedding", p)->call(stream, &params, sizeof params));
+    harness_ok(operator_function(&kiln__operator_quantize_embedding, p)->call(stream, &params, sizeof params));
     matrix_expect_exact(&codes, expected);
     if (!wants_scales)
         matrix_expect_unchanged(&scales);
@@ -173,7 +173,8 @@ static void test_codes_are_those_of_quantize_int8(kiln_stream *stream) {
         matrix_fill(&x, any_number);
         kiln_quantize_int8_params quantize_int8 = {
             .codes = codes.data, .scales = scales.data, .x = x.data, .rows = rows, .cols = cols};
-        harness_ok(operator_function("quantize_int8", p)->call(stream, &quantize_int8, sizeof quantize_int8));
+        harness_ok(
+            operator_function(&kiln__operator_quantize_int8, p)->call(stream, &quantize_int8, sizeof quantize_int8));
         kiln_quantize_embedding_params quantize_embedding = {.codes = embedding_codes.data,
                                                              .scales = embedding_scales.data,
                                                              .x = x.data,
@@ -181,8 +182,8 @@ static void test_codes_are_those_of_quantize_int8(kiln_stream *stream) {
                                                              .cols = cols,
                                                              .code_cols = cols,
                                                              .code_type = KILN_VECTOR_INT8};
-        harness_ok(
-            operator_function("quantize_embedding", p)->call(stream, &quantize_embedding, sizeof quantize_embedding));
+        harness_ok(operator_function(&kiln__operator_quantize_embedding, p)
+                       ->call(stream, &quantize_embedding, sizeof quantize_embedding));
         matrix_get(&codes);
         matrix_get(&scales);
         matrix_expect_exact(&embedding_codes, codes.values);
@@ -293,7 +294,7 @@ static void search(kiln_stream *stream, precision p, search_case c, double (*byt
                                         .query_codes_stride = c.query_padding ? queries.stride : 0,
                                         .table_codes_stride = c.padding ? table.stride : 0,
                                         .code_type = c.code_type};
-    const kiln_operator_function *function = operator_function("vector_search", p);
+    const kiln_operator_function *function = operator_function(&kiln__operator_vector_search, p);
     harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
     matrix workspace = matrix_create(stream, F32, 1, (int64_t)params.workspace_size / 4 + 4, 0, 0);
     if (params.workspace_size) params.workspace = workspace.data;
@@ -491,7 +492,7 @@ static void test_refused_rows(kiln_stream *stream) {
     matrix x = matrix_create(stream, F32, 2, 16, 0, 0), codes = matrix_create(stream, U8, 2, 8, 0, 0);
     const kiln_quantize_embedding_params good = {
         .codes = codes.data, .x = x.data, .rows = 2, .cols = 16, .code_cols = 8, .code_type = KILN_VECTOR_INT4};
-    const kiln_operator_function *function = operator_function("quantize_embedding", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_quantize_embedding, F32);
     kiln_quantize_embedding_params params = good;
 #define REFUSED(field, value, parameter) \
     params = good;                       \
@@ -525,7 +526,7 @@ static void test_refused_searches(kiln_stream *stream) {
                                             .code_cols = 16,
                                             .k = 4,
                                             .workspace_size = 1 << 20};
-    const kiln_operator_function *function = operator_function("vector_search", F32);
+    const kiln_operator_function *function = operator_function(&kiln__operator_vector_search, F32);
     kiln_vector_search_params params = good;
     REFUSED(k, KILN_VECTOR_SEARCH_MOST + 1, "k");
     REFUSED(rows, 3, "k");

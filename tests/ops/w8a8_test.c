@@ -35,8 +35,8 @@ static const kiln_bundle *bundle_of(bool fp8) {
     return fp8 ? &kiln__bundle_gemm_fp8 : &kiln__bundle_gemm_int8;
 }
 
-static const char *name_of(bool fp8) {
-    return fp8 ? "gemm_fp8" : "gemm_int8";
+static const kiln_operator *operator_of(bool fp8) {
+    return fp8 ? &kiln__operator_gemm_fp8 : &kiln__operator_gemm_int8;
 }
 
 /* The kernel of matrix units for the tile, or one without a name where the image has none. */
@@ -47,7 +47,8 @@ static kiln_kernel_info kernel_of(kiln_stream *stream, bool fp8, precision p, ki
     kiln_kernel_info info = {0};
     char name[64];
     for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        snprintf(name, sizeof name, "kiln_%s_%s_%s_%s", name_of(fp8), units[i], tiles[tile], precision_name(p));
+        snprintf(name, sizeof name, "kiln_%s_%s_%s_%s", operator_of(fp8)->name, units[i], tiles[tile],
+                 precision_name(p));
         if (harness_find_kernel(stream, bundle_of(fp8), p, name, &info)) return info;
     }
     return (kiln_kernel_info){0};
@@ -204,7 +205,7 @@ static void call(kiln_stream *stream, precision p, shape s, const factor *a, con
                                    .activation = (int32_t)s.activation,
                                    .tile = (int32_t)s.tile};
     if (s.fast) params.accumulation = KILN_GEMM_ACCUMULATION_FAST;
-    const kiln_operator_function *function = operator_function(name_of(s.fp8), p);
+    const kiln_operator_function *function = operator_function(operator_of(s.fp8), p);
     matrix workspace = {0};
     if (s.workspace) {
         harness_ok(function->workspace_size(stream, &params, sizeof params, &params.workspace_size));
@@ -220,8 +221,8 @@ static void call(kiln_stream *stream, precision p, shape s, const factor *a, con
 static void run_with(kiln_stream *stream, precision p, shape s, double (*code)(void), double (*scale)(void)) {
     harness_describe("%s_%s %lld x %lld x %lld, scales %d and %d, padding %lld, at %lld%s%s, scale %g, activation %d, "
                      "tile %d%s",
-                     name_of(s.fp8), precision_name(p), (long long)s.m, (long long)s.n, (long long)s.k, (int)s.a,
-                     (int)s.b, (long long)s.padding, (long long)s.place, s.bias ? ", bias" : "",
+                     operator_of(s.fp8)->name, precision_name(p), (long long)s.m, (long long)s.n, (long long)s.k,
+                     (int)s.a, (int)s.b, (long long)s.padding, (long long)s.place, s.bias ? ", bias" : "",
                      s.workspace ? ", workspace" : "", s.scale, s.activation, (int)s.tile, s.fast ? ", fast" : "");
     factor a = factor_create(stream, s, s.m, s.a, code, scale), b = factor_create(stream, s, s.n, s.b, code, scale);
     matrix d = matrix_create(stream, p, s.m, s.n, s.n + s.padding, s.place);
@@ -531,7 +532,7 @@ static void test_some_rows(kiln_stream *stream) {
         for (int i = 0; i < 6; i++) {
             const int64_t *sizes = shapes[i / 2];
             shape s = {.fp8 = i % 2, .m = sizes[0], .n = sizes[1], .k = sizes[2], .bias = i % 3 == 0};
-            snprintf(name, sizeof name, "kiln_%s_wgmma_rows_1_%s", name_of(s.fp8), precision_name(p));
+            snprintf(name, sizeof name, "kiln_%s_wgmma_rows_1_%s", operator_of(s.fp8)->name, precision_name(p));
             if (!harness_find_kernel(stream, bundle_of(s.fp8), p, name, &info)) continue;
             s.fast = s.fp8 && p == F16;
             s.a = p == F32 ? EACH_ROW : GROUPS;
@@ -559,7 +560,8 @@ static void composed(kiln_stream *stream, precision p, bool fp8, int64_t m, bool
     kiln_quantize_fp8_params quantize = {.codes = a.data, .scales = a_scales.data, .x = x.data, .rows = m, .cols = K};
     quantize.scale_rows = m;
     quantize.scale_cols = a_cols;
-    const kiln_operator_function *function = operator_function(fp8 ? "quantize_fp8" : "quantize_int8", p);
+    const kiln_operator_function *function =
+        operator_function(fp8 ? &kiln__operator_quantize_fp8 : &kiln__operator_quantize_int8, p);
     harness_ok(function->call(stream, &quantize, sizeof quantize));
     quantize = (kiln_quantize_fp8_params){.codes = b.data, .scales = b_scales.data, .x = w.data, .rows = N, .cols = K};
     quantize.scale_rows = b_rows;
@@ -577,7 +579,7 @@ static void composed(kiln_stream *stream, precision p, bool fp8, int64_t m, bool
                                     .a_scale_cols = a_cols,
                                     .b_scale_rows = b_rows,
                                     .b_scale_cols = b_cols};
-    harness_ok(operator_function(name_of(fp8), p)->call(stream, &product, sizeof product));
+    harness_ok(operator_function(operator_of(fp8), p)->call(stream, &product, sizeof product));
     matrix_get(&d);
     /* The error of a product of codes: 2^-4 of E4M3's numbers each, 1 / 254 of the greatest of int8's. */
     double error = 0, size = 0;
@@ -621,7 +623,7 @@ static void test_refusals(kiln_stream *stream) {
                                        .k = 300};
     kiln_gemm_fp8_params bad;
     for (int fp8 = 0; fp8 < 2; fp8++) {
-        const kiln_operator_function *function = operator_function(name_of(fp8), F32);
+        const kiln_operator_function *function = operator_function(operator_of(fp8), F32);
 #define REFUSED(field, value, parameter) \
     bad = good;                          \
     bad.field = value;                   \
