@@ -147,7 +147,7 @@ $(OBJ)/shared/%.o: $(OBJ)/%.s
 # kernels/<op>/<op>_cpu.c and kernels/common/<noun>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
 # Nothing reads a kernel's floating-point exception flags; if it could, choices like a > b ? a : b would not vectorise.
 # -g1: lines and no variables, most of which vectorising takes away; to follow them cost a fifth of the compiler's time.
-level_flags = $(if $(filter debug sanitize thread coverage,$(config)),-O1,-O3) $(if $(filter release,$(config)),-g1) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
+level_flags = $(if $(filter debug sanitize thread coverage,$(config)),-O1,-O3) $(if $(filter-out debug,$(config)),-g1) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
 define CPU_LEVEL_RULE
 $(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(call level_flags,$(1))
 $(OBJ)/kernels/%/$(1).o: $(FLAGS) loader/targets.def
