@@ -35,8 +35,13 @@ KILN_INLINE float kiln_exp_from(float x, float origin) {
 /* The greatest of max and a vector's values, none of which counts if it is NaN. */
 KILN_INLINE float kiln_greatest_value(const float *values, float max) {
     KILN_UNROLL
+#if defined(__HIP__) && defined(KILN_PART_f16) /* two at a time: their conversion has made NaN quiet */
+    for (int i = 0; i < KILN_VECTOR; i += 2)
+        max = __builtin_fmaxf(__builtin_fmaxf(max, values[i]), values[i + 1]);
+#else
     for (int i = 0; i < KILN_VECTOR; i++)
         max = kiln_fast_max(values[i], max);
+#endif
     return max;
 }
 

@@ -19,6 +19,7 @@
  * Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax */
 #include "kernels/common/exp_sum.h"
 #include "kernels/common/logarithm.h"
+#include "kernels/common/span_row.h"
 #include "kernels/common/two.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 
@@ -92,7 +93,7 @@ KILN_ENTRY(log_softmax, kiln_log_softmax_args) {
     kiln_span s = kiln_span_of(&args.shape);
     uint32_t lanes_log2 = args.shape.lanes_log2;
     if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
-    const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
+    const kiln_element *x = kiln_row_of_input(&args.shape, s, args.x, args.x_stride);
     kiln_exp_sum *partials = (kiln_exp_sum *)(void *)args.partials + s.row * args.chunks;
 
     /* Rows beyond the last take part with no elements: a reduction needs all threads. */
@@ -112,5 +113,5 @@ KILN_ENTRY(log_softmax, kiln_log_softmax_args) {
     }
     float origin = kiln_exp_origin(row.max), log_sum = finish(args.lse + s.row, row, origin, first && kiln_tile() == 0);
     if (!args.y) return;
-    put(s, kiln_span_in(s, args.y, args.y_stride), x, held, origin, log_sum);
+    put(s, kiln_row_in(&args.shape, s, args.y, args.y_stride), x, held, origin, log_sum);
 }

@@ -8,16 +8,16 @@
  * Floor: two reads and one write of the tensor at memory bandwidth, 12 bytes an element of f32, 6 of 16 bits;
  * docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/silu_mul_test. Bench: build/kiln bench silu_mul */
-#include "kernels/common/span.h"
+#include "kernels/common/span_row.h"
 #include "kernels/common/values.h"
 #include "kernels/silu_mul/silu_mul_args.h"
 
 KILN_ENTRY(silu_mul, kiln_silu_mul_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    const kiln_element *gate = kiln_span_of_input(s, args.gate, args.gate_stride);
-    const kiln_element *up = kiln_span_of_input(s, args.up, args.up_stride);
-    kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
+    const kiln_element *gate = kiln_row_of_input(&args.shape, s, args.gate, args.gate_stride);
+    const kiln_element *up = kiln_row_of_input(&args.shape, s, args.up, args.up_stride);
+    kiln_element *y = kiln_row_in(&args.shape, s, args.y, args.y_stride);
 
     float powers[KILN_SILU_MUL_COEFFICIENTS];
     kiln_powers_of(powers, args.coefficients, KILN_SILU_MUL_COEFFICIENTS);

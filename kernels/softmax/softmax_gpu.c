@@ -21,6 +21,7 @@
  * counts.
  * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax */
 #include "kernels/common/exp_sum.h"
+#include "kernels/common/span_row.h"
 #include "kernels/softmax/softmax_args.h"
 
 /* The exponentials of the vectors that can be held, against the greatest of these, and their sum. */
@@ -73,7 +74,7 @@ KILN_ENTRY(softmax_rows, kiln_softmax_args) {
     kiln_span s = kiln_span_of(&args.shape);
     uint32_t lanes_log2 = args.shape.lanes_log2;
     if (s.row - (kiln_thread() >> lanes_log2) >= (uint64_t)args.shape.rows) return; /* the whole block */
-    const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
+    const kiln_element *x = kiln_row_of_input(&args.shape, s, args.x, args.x_stride);
     kiln_exp_sum *partials = (kiln_exp_sum *)(void *)args.partials + s.row * args.chunks;
 
     /* Rows beyond the last take part with no elements: a reduction needs all threads. */
@@ -90,7 +91,7 @@ KILN_ENTRY(softmax_rows, kiln_softmax_args) {
         return;
     }
 
-    kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
+    kiln_element *y = kiln_row_in(&args.shape, s, args.y, args.y_stride);
     float origin = kiln_exp_origin(row.max), scale = scale_of(row.sum);
     float factor = scale * kiln_exp_from(taken, origin);
     KILN_FOR_HELD(s, vector, k) {
