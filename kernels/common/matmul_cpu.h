@@ -7,6 +7,7 @@
 
 enum {
     KILN_MATMUL_TILE = 64,                               /* columns */
+    KILN_MATMUL_STRIP = 4,                               /* tiles of a strip, at most */
     KILN_MATMUL_LINE = 16,                               /* elements of f32 in a line of the cache */
     KILN_MATMUL_VECS = KILN_VEC_REGISTERS >= 32 ? 4 : 2, /* of columns, multiplied at a time */
     KILN_MATMUL_ROWS = 6,                                /* with rows: their sums fill most of the registers */
@@ -14,6 +15,38 @@ enum {
     KILN_MATMUL_SPAN = KILN_MATMUL_VECS * KILN_VEC,      /* columns that are multiplied at a time */
     KILN_MATMUL_AHEAD = 32                               /* rows of memory that are prefetched meanwhile, at most */
 };
+
+/* A product d of m x n, over k in parts of `split`, whose blocks are tiles. */
+typedef struct kiln_matmul_sizes {
+    uint64_t m, n, k, split;
+    uint64_t tile_rows; /* tiles of d's height */
+} kiln_matmul_sizes;
+
+/* Tiles below each other, which are computed together. */
+typedef struct kiln_matmul_strip {
+    uint64_t split, row, col, k, k_end;
+    size_t rows, cols;
+    size_t blocks;
+} kiln_matmul_strip;
+
+/* The strip that begins with a block. Here blocks go down a column of tiles before they go on to the next. */
+KILN_INLINE kiln_matmul_strip kiln_matmul_strip_of(const kiln_matmul_sizes *sizes, const kiln_cpu_span *span,
+                                                   uint64_t block) {
+    const uint64_t tiles = sizes->tile_rows * span->grid[0], tile = block % tiles, tile_row = tile % sizes->tile_rows;
+    kiln_matmul_strip s = {
+        .split = block / tiles, .row = tile_row * KILN_MATMUL_TILE, .col = tile / sizes->tile_rows * KILN_MATMUL_TILE};
+    s.blocks = kiln_min(kiln_min(sizes->tile_rows - tile_row, span->end - block), KILN_MATMUL_STRIP);
+    s.rows = kiln_min(sizes->m - s.row, s.blocks * KILN_MATMUL_TILE);
+    s.cols = kiln_min(sizes->n - s.col, KILN_MATMUL_TILE);
+    s.k = s.split * sizes->split;
+    s.k_end = kiln_min(s.k + sizes->split, sizes->k);
+    return s;
+}
+
+/* Where the sums of a row of a strip are among those of all splits. */
+KILN_INLINE uint64_t kiln_matmul_partial(const kiln_matmul_strip *s, uint64_t row, uint64_t m, uint64_t n) {
+    return (s->split * m + s->row + row) * n + s->col;
+}
 
 /* Loads n elements of each of a matrix' rows, which are as far from each other as stride says, as columns. Vectors that
  * need more rows, or more elements, get arbitrary ones, whose results are not used. */

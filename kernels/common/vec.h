@@ -148,4 +148,13 @@ KILN_INLINE kiln_vec kiln_vec_sums(kiln_vec *rows) {
     return rows[0];
 }
 
+/* Adds the sums of the elements of so many rows to others. */
+KILN_INLINE void kiln_vec_add_sums(float *sums, const float (*rows)[KILN_VEC]) {
+    kiln_vec vectors[KILN_VEC];
+    KILN_UNROLL
+    for (size_t i = 0; i < KILN_VEC; i++)
+        vectors[i] = KILN_VEC_LOAD(rows[i]);
+    KILN_VEC_STORE(sums, KILN_VEC_ADD(KILN_VEC_LOAD(sums), kiln_vec_sums(vectors)));
+}
+
 #endif

@@ -24,7 +24,7 @@
 enum {
     TILE = KILN_W8A8_TILE,
     GROUP = KILN_W8A8_GROUP,
-    STRIP = 4, /* tiles */
+    STRIP = KILN_MATMUL_STRIP,
     VECS = KILN_MATMUL_VECS,
     ROWS = KILN_MATMUL_ROWS,
     STRIP_ROWS = (STRIP * TILE + ROWS - 1) / ROWS * ROWS,
@@ -118,26 +118,7 @@ typedef struct strip_scratch {
 } strip_scratch;
 _Static_assert(sizeof(strip_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* What consecutive blocks compute together. */
-typedef struct strip {
-    uint32_t split;
-    uint64_t row, col, k, k_end;
-    size_t rows, cols;
-    size_t blocks;
-} strip;
-
-/* The strip that begins with a block. Here blocks go down a column of tiles before they go on to the next. */
-KILN_INLINE strip strip_of(const kiln_w8a8_args *args, const kiln_cpu_span *span, uint64_t block) {
-    uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], tile = block % tiles;
-    uint64_t tile_row = tile % args->tile_rows;
-    strip s = {.split = (uint32_t)(block / tiles), .row = tile_row * TILE, .col = tile / args->tile_rows * TILE};
-    s.blocks = kiln_min(kiln_min(args->tile_rows - tile_row, span->end - block), STRIP);
-    s.rows = kiln_min((uint64_t)args->m - s.row, s.blocks * TILE);
-    s.cols = kiln_min((uint64_t)args->n - s.col, TILE);
-    s.k = (uint64_t)s.split * args->split;
-    s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
-    return s;
-}
+typedef kiln_matmul_strip strip;
 
 /* Loads n codes of each of b's rows as columns. Vectors that need more rows get the last one again, and the rest of a
  * group's codes keeps its old contents: the results of either are not used. */
@@ -223,7 +204,7 @@ KILN_INLINE size_t multiply_strip_extended(strip_scratch *scratch, const kiln_w8
 KILN_INLINE void finish_row(finish_tiles *tiles, const kiln_w8a8_args *args, const w8a8_sum *sums, const strip *s,
                             size_t row, kiln_cpu_dtype dtype) {
     const float *results = scaled(tiles, args, sums, s->row + row, s->col, s->cols);
-    uint64_t place = ((uint64_t)s->split * (uint64_t)args->m + s->row + row) * (uint64_t)args->n + s->col;
+    const uint64_t place = kiln_matmul_partial(s, row, (uint64_t)args->m, (uint64_t)args->n);
     if (args->partials)
         memcpy(args->partials + place, results, s->cols * sizeof *results);
     else
@@ -233,11 +214,12 @@ KILN_INLINE void finish_row(finish_tiles *tiles, const kiln_w8a8_args *args, con
 KILN_OUTLINED void w8a8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_w8a8_args args = *(const kiln_w8a8_args *)arguments; /* a copy, which no store can change */
     strip_scratch *scratch = span->scratch;
+    const kiln_matmul_sizes sizes = {(uint64_t)args.m, (uint64_t)args.n, (uint64_t)args.k, args.split, args.tile_rows};
     strip s;
     if (tiles_extended(&args, span, dtype)) return;
     memset(scratch->b_scales, 0, sizeof scratch->b_scales);
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
-        s = strip_of(&args, span, block);
+        s = kiln_matmul_strip_of(&sizes, span, block);
         if (s.split >= args.splits) break;
         memset(scratch->sums, 0, (s.rows + ROWS - 1) / ROWS * ROWS * sizeof *scratch->sums);
         for (uint64_t k = s.k, n; k < s.k_end; k += n) {

@@ -362,14 +362,8 @@ KILN_INLINE void multiply_group(rows_scratch *scratch, const rows_piece *piece, 
 
 /* Adds to sums the products of m rows of a with a vector of rows of b. */
 KILN_INLINE void add_products(const rows_scratch *scratch, float (*sums)[COLUMNS], size_t col, size_t m) {
-    for (size_t r = 0; r < m; r++) {
-        kiln_vec products[KILN_VEC];
-        KILN_UNROLL
-        for (size_t i = 0; i < KILN_VEC; i++)
-            products[i] = KILN_VEC_LOAD(scratch->products[r][i]);
-        float *sum = &sums[r][col];
-        KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_sums(products)));
-    }
+    for (size_t r = 0; r < m; r++)
+        kiln_vec_add_sums(&sums[r][col], (const float(*)[KILN_VEC])scratch->products[r]);
 }
 
 /* Adds to sums the products of m rows of a with all rows of b that the piece has. */

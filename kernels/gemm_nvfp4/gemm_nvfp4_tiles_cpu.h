@@ -6,12 +6,11 @@
 #include "kernels/common/matmul_cpu.h"
 
 enum {
-    TILES = 4,   /* of a strip, at most */
     DEPTH = 128, /* columns of b */
     DEPTH_BLOCKS = DEPTH / KILN_NVFP4_BLOCK,
     KEPT_BLOCKS = 4 * DEPTH_BLOCKS, /* whose scales are taken at a time */
     EACH = KILN_MATMUL_ROWS,        /* rows of a at a time */
-    TILES_ROWS = (TILES * TILE + EACH - 1) / EACH * EACH
+    TILES_ROWS = (KILN_MATMUL_STRIP * TILE + EACH - 1) / EACH * EACH
 };
 _Static_assert(TILE == (int)KILN_MATMUL_TILE, "is what is multiplied");
 _Static_assert(DEPTH % KILN_INT4_VEC == 0 && KEPT_BLOCKS % KILN_E4M3_AT_A_TIME == 0 && KEPT_BLOCKS <= (int)SCALES,
@@ -27,33 +26,13 @@ typedef struct tiles_scratch {
 } tiles_scratch;
 _Static_assert(sizeof(tiles_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* Tiles that are computed together, and the k of them. */
-typedef struct tile_strip {
-    uint64_t split, row, col, k, k_end;
-    size_t rows, cols;
-    size_t blocks;
-} tile_strip;
-
-/* The strip that begins with a block. Here blocks go down a column of tiles before they go on to the next. */
-KILN_INLINE tile_strip tile_strip_of(const kiln_gemm_nvfp4_args *args, const kiln_cpu_span *span, uint64_t block) {
-    const uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], tile = block % tiles;
-    const uint64_t tile_row = tile % args->tile_rows;
-    tile_strip s = {.split = block / tiles, .row = tile_row * TILE, .col = tile / args->tile_rows * TILE};
-    s.blocks = kiln_min(kiln_min(args->tile_rows - tile_row, span->end - block), TILES);
-    s.rows = kiln_min((uint64_t)args->m - s.row, s.blocks * TILE);
-    s.cols = kiln_min((uint64_t)args->n - s.col, TILE);
-    s.k = s.split * args->split;
-    s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
-    return s;
-}
-
 /* Which of the blocks whose scales are taken begins at k. */
-KILN_INLINE size_t kept_at(const tile_strip *s, uint64_t k) {
+KILN_INLINE size_t kept_at(const kiln_matmul_strip *s, uint64_t k) {
     return (size_t)(k - s->k) / KILN_NVFP4_BLOCK % KEPT_BLOCKS;
 }
 
 /* Takes the scales of n codes of the strip's rows from k on. */
-KILN_OUTLINED void take_all_scales(tiles_scratch *scratch, const kiln_gemm_nvfp4_args *args, const tile_strip *s,
+KILN_OUTLINED void take_all_scales(tiles_scratch *scratch, const kiln_gemm_nvfp4_args *args, const kiln_matmul_strip *s,
                                    uint64_t k, size_t n) {
     for (size_t row = 0; row < s->rows; row++)
         take_scales(scratch->a_scales[row], &args->a, s->row + row, k, n);
@@ -64,7 +43,7 @@ KILN_OUTLINED void take_all_scales(tiles_scratch *scratch, const kiln_gemm_nvfp4
 
 /* Decodes n codes of the rows of b from k on as columns, in the order of take_numbers. Vectors that need more
  * rows get the last one. */
-KILN_OUTLINED void decode_columns(tiles_scratch *scratch, const kiln_gemm_nvfp4_args *args, const tile_strip *s,
+KILN_OUTLINED void decode_columns(tiles_scratch *scratch, const kiln_gemm_nvfp4_args *args, const kiln_matmul_strip *s,
                                   uint64_t k, size_t n) {
     const float(*scales)[TILE] = (const float(*)[TILE])scratch->scales[kept_at(s, k)];
     const size_t end = (s->cols + KILN_MATMUL_SPAN - 1) / KILN_MATMUL_SPAN * KILN_MATMUL_SPAN;
@@ -95,10 +74,10 @@ KILN_OUTLINED void decode_columns(tiles_scratch *scratch, const kiln_gemm_nvfp4_
 }
 
 /* Writes the results of rows of a strip. */
-KILN_INLINE void finish_rows(tiles_scratch *scratch, const kiln_gemm_nvfp4_args *args, const tile_strip *s, size_t row,
-                             size_t end, kiln_cpu_dtype dtype) {
+KILN_INLINE void finish_rows(tiles_scratch *scratch, const kiln_gemm_nvfp4_args *args, const kiln_matmul_strip *s,
+                             size_t row, size_t end, kiln_cpu_dtype dtype) {
     for (; row < end; row++) {
-        const uint64_t place = (s->split * (uint64_t)args->m + s->row + row) * (uint64_t)args->n + s->col;
+        const uint64_t place = kiln_matmul_partial(s, row, (uint64_t)args->m, (uint64_t)args->n);
         if (args->partials)
             memcpy(args->partials + place, scratch->sums[row], s->cols * sizeof(float));
         else
@@ -108,8 +87,8 @@ KILN_INLINE void finish_rows(tiles_scratch *scratch, const kiln_gemm_nvfp4_args 
 
 /* Adds to the sums the products of n codes from k on, whose columns have been decoded, and finishes rows after their
  * last, while a near cache still has their sums. */
-KILN_INLINE void multiply_tile_strip(tiles_scratch *scratch, const kiln_gemm_nvfp4_args *args, const tile_strip *s,
-                                     uint64_t k, size_t n, kiln_cpu_dtype dtype) {
+KILN_INLINE void multiply_tile_strip(tiles_scratch *scratch, const kiln_gemm_nvfp4_args *args,
+                                     const kiln_matmul_strip *s, uint64_t k, size_t n, kiln_cpu_dtype dtype) {
     for (size_t row = 0; row < s->rows; row += EACH) {
         const size_t end = kiln_min(row + EACH, s->rows);
         const uint64_t next = (s->row + row + EACH) * (uint64_t)args->a.stride + k / 2;
@@ -130,9 +109,10 @@ KILN_INLINE void multiply_tile_strip(tiles_scratch *scratch, const kiln_gemm_nvf
 KILN_OUTLINED void gemm_nvfp4_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_nvfp4_args args = *(const kiln_gemm_nvfp4_args *)arguments; /* a copy, which no store can change */
     tiles_scratch *scratch = span->scratch;
-    tile_strip s;
+    const kiln_matmul_sizes sizes = {(uint64_t)args.m, (uint64_t)args.n, (uint64_t)args.k, args.split, args.tile_rows};
+    kiln_matmul_strip s;
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
-        s = tile_strip_of(&args, span, block);
+        s = kiln_matmul_strip_of(&sizes, span, block);
         if (s.split >= args.splits) break;
         memset(scratch->sums, 0, (s.rows + EACH - 1) / EACH * EACH * sizeof *scratch->sums);
         for (uint64_t k = s.k; k < s.k_end; k += DEPTH) {

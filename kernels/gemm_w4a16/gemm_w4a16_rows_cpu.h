@@ -301,14 +301,8 @@ KILN_INLINE strip strip_at(const rows_scratch *scratch, const kiln_gemm_w4a16_ar
 
 /* Adds to sums those that multiply_strip left. */
 KILN_INLINE void add_products(rows_scratch *scratch, size_t col, size_t m) {
-    for (size_t r = 0; r < m; r++) {
-        kiln_vec products[KILN_VEC];
-        KILN_UNROLL
-        for (size_t i = 0; i < KILN_VEC; i++)
-            products[i] = KILN_VEC_LOAD(scratch->products[r][i]);
-        float *sum = &scratch->sums[r][col];
-        KILN_VEC_STORE(sum, KILN_VEC_ADD(KILN_VEC_LOAD(sum), kiln_vec_sums(products)));
-    }
+    for (size_t r = 0; r < m; r++)
+        kiln_vec_add_sums(&scratch->sums[r][col], (const float(*)[KILN_VEC])scratch->products[r]);
 }
 
 /* Computes the sums of up to m rows of a with all rows of weights of `all`. */

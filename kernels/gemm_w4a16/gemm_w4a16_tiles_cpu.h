@@ -7,11 +7,10 @@
 #include "kernels/common/matmul_cpu.h"
 
 enum {
-    TILES = 4,               /* of a strip, at most */
     DEPTH = 128,             /* columns of weights */
     SCALES = 16,             /* groups whose scales are kept */
     EACH = KILN_MATMUL_ROWS, /* rows of a at a time */
-    TILES_ROWS = (TILES * TILE + EACH - 1) / EACH * EACH
+    TILES_ROWS = (KILN_MATMUL_STRIP * TILE + EACH - 1) / EACH * EACH
 };
 _Static_assert(TILE == (int)KILN_MATMUL_TILE, "is what is multiplied");
 _Static_assert(DEPTH % KILN_INT4_VEC == 0 && DEPTH <= SCALES * KILN_W4A16_CHUNK, "whole vectors of words; scales fit");
@@ -22,33 +21,13 @@ typedef struct tiles_scratch {
     float converted[EACH][DEPTH], factors[DEPTH];
     float scales[SCALES][TILE], zeros[SCALES][TILE];
     finish_tiles tiles;
+    uint64_t scales_end; /* the first group whose scales are not here */
 } tiles_scratch;
 _Static_assert(sizeof(tiles_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* Tiles that are computed together, and the k of them. */
-typedef struct tile_strip {
-    uint64_t split, row, col, k, k_end;
-    size_t rows, cols;
-    size_t blocks;
-    uint64_t scales_end; /* the first group whose scales are not in the scratch memory */
-} tile_strip;
-
-/* The strip that begins with a block. Here blocks go down a column of tiles before they go on to the next. */
-KILN_INLINE tile_strip tile_strip_of(const kiln_gemm_w4a16_args *args, const kiln_cpu_span *span, uint64_t block) {
-    const uint64_t tiles = args->tile_rows * (uint64_t)span->grid[0], tile = block % tiles;
-    const uint64_t tile_row = tile % args->tile_rows;
-    tile_strip s = {.split = block / tiles, .row = tile_row * TILE, .col = tile / args->tile_rows * TILE};
-    s.blocks = kiln_min(kiln_min(args->tile_rows - tile_row, span->end - block), TILES);
-    s.rows = kiln_min((uint64_t)args->m - s.row, s.blocks * TILE);
-    s.cols = kiln_min((uint64_t)args->n - s.col, TILE);
-    s.k = s.split * args->split;
-    s.k_end = kiln_min(s.k + args->split, (uint64_t)args->k);
-    return s;
-}
-
 /* The scales, or zeros, of a strip's rows of weights for count groups from `first` on, as columns. */
 KILN_INLINE void take_group_columns(float (*to)[TILE], const void *from, const kiln_gemm_w4a16_args *args,
-                                    const tile_strip *s, uint64_t first, size_t count, kiln_cpu_dtype dtype) {
+                                    const kiln_matmul_strip *s, uint64_t first, size_t count, kiln_cpu_dtype dtype) {
     if (args->scale_group_step == 1) {
         const uint64_t place = s->col * (uint64_t)args->scale_row_step + first;
         kiln_matmul_transpose(to, kiln_at(from, place, dtype), (uint64_t)args->scale_row_step, s->cols, count, dtype);
@@ -62,14 +41,14 @@ KILN_INLINE void take_group_columns(float (*to)[TILE], const void *from, const k
 }
 
 /* Sees to it that the scratch memory has the scales for [k, k_end). Its first group is a multiple of SCALES. */
-KILN_OUTLINED void take_group_scales(tiles_scratch *scratch, const kiln_gemm_w4a16_args *args, tile_strip *s,
-                                     uint64_t k, uint64_t k_end, kiln_cpu_dtype dtype) {
+KILN_OUTLINED void take_group_scales(tiles_scratch *scratch, const kiln_gemm_w4a16_args *args,
+                                     const kiln_matmul_strip *s, uint64_t k, uint64_t k_end, kiln_cpu_dtype dtype) {
     const uint64_t last = (k_end - 1) >> args->group_log2, first = (k >> args->group_log2) / SCALES * SCALES;
-    if (last < s->scales_end) return;
+    if (last < scratch->scales_end) return;
     const size_t count = kiln_min((((uint64_t)args->k - 1) >> args->group_log2) + 1 - first, SCALES);
     take_group_columns(scratch->scales, args->scales, args, s, first, count, dtype);
     if (args->zeros) take_group_columns(scratch->zeros, args->zeros, args, s, first, count, dtype);
-    s->scales_end = first + count;
+    scratch->scales_end = first + count;
 }
 
 /* A vector of words of a row from a byte on, with zeros behind the last of count bytes. */
@@ -82,7 +61,7 @@ KILN_INLINE kiln_vec words_of(const uint8_t *row, size_t count) {
 }
 
 /* Decodes [k, k + n) of the rows of weights as columns. Vectors that need more rows get the last one. */
-KILN_OUTLINED void decode_columns(tiles_scratch *scratch, const kiln_gemm_w4a16_args *args, const tile_strip *s,
+KILN_OUTLINED void decode_columns(tiles_scratch *scratch, const kiln_gemm_w4a16_args *args, const kiln_matmul_strip *s,
                                   uint64_t k, size_t n) {
     const size_t end = (s->cols + KILN_MATMUL_SPAN - 1) / KILN_MATMUL_SPAN * KILN_MATMUL_SPAN;
     const uint64_t row_bytes = (uint64_t)args->k / 2;
@@ -124,10 +103,10 @@ KILN_INLINE const float *take_scaled(float *kept, const kiln_gemm_w4a16_args *ar
 }
 
 /* Writes the results of rows of a strip. */
-KILN_INLINE void finish_rows(tiles_scratch *scratch, const kiln_gemm_w4a16_args *args, const tile_strip *s, size_t row,
-                             size_t end, kiln_cpu_dtype dtype) {
+KILN_INLINE void finish_rows(tiles_scratch *scratch, const kiln_gemm_w4a16_args *args, const kiln_matmul_strip *s,
+                             size_t row, size_t end, kiln_cpu_dtype dtype) {
     for (; row < end; row++) {
-        const uint64_t place = (s->split * (uint64_t)args->m + s->row + row) * (uint64_t)args->n + s->col;
+        const uint64_t place = kiln_matmul_partial(s, row, (uint64_t)args->m, (uint64_t)args->n);
         if (args->partials)
             memcpy(args->partials + place, scratch->sums[row], s->cols * sizeof(float));
         else
@@ -137,8 +116,8 @@ KILN_INLINE void finish_rows(tiles_scratch *scratch, const kiln_gemm_w4a16_args 
 
 /* Adds to the sums the products of [k, k + n), and finishes rows after their last, while a near cache still has their
  * sums. */
-KILN_INLINE void multiply_tile_strip(tiles_scratch *scratch, const kiln_gemm_w4a16_args *args, const tile_strip *s,
-                                     uint64_t k, size_t n, kiln_cpu_dtype dtype) {
+KILN_INLINE void multiply_tile_strip(tiles_scratch *scratch, const kiln_gemm_w4a16_args *args,
+                                     const kiln_matmul_strip *s, uint64_t k, size_t n, kiln_cpu_dtype dtype) {
     const size_t size = kiln_dtype_size(dtype);
     if (args->pre_scale) {
         const float *factors = kiln_tile_load(scratch->factors, kiln_at(args->pre_scale, k, dtype), n, dtype);
@@ -162,10 +141,12 @@ KILN_INLINE void multiply_tile_strip(tiles_scratch *scratch, const kiln_gemm_w4a
 KILN_OUTLINED void gemm_w4a16_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     tiles_scratch *scratch = span->scratch;
-    tile_strip s;
+    const kiln_matmul_sizes sizes = {(uint64_t)args.m, (uint64_t)args.n, (uint64_t)args.k, args.split, args.tile_rows};
+    kiln_matmul_strip s;
     for (uint64_t block = span->begin; block < span->end; block += s.blocks) {
-        s = tile_strip_of(&args, span, block);
+        s = kiln_matmul_strip_of(&sizes, span, block);
         if (s.split >= args.splits) break;
+        scratch->scales_end = 0;
         memset(scratch->sums, 0, (s.rows + EACH - 1) / EACH * EACH * sizeof *scratch->sums);
         for (uint64_t k = s.k, n; k < s.k_end; k += n) {
             n = kiln_min(s.k_end - k, DEPTH - k % DEPTH); /* no further than kept scales reach */
