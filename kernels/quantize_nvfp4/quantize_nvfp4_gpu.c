@@ -118,9 +118,10 @@ KILN_INLINE uint32_t quantize_any(uint8_t *target, const kiln_element *x, uint32
     return scale;
 }
 
-/* The place of a block's scale from that of the tile's first, whose number is a multiple of 4. */
+/* The place of a block's scale from that of the tile's first, whose number is a multiple of 4: block / 4 * 512 + block
+ * % 4 if swizzled. */
 KILN_INLINE uint32_t place_of(const kiln_quantize_nvfp4_args *args, uint32_t block) {
-    return args->swizzled ? block / 4 * 512 + block % 4 : block;
+    return block + block / 4 * (args->swizzled ? 512u - 4u : 0u);
 }
 
 KILN_ENTRY(quantize_nvfp4, kiln_quantize_nvfp4_args) {

@@ -148,6 +148,8 @@ static void test_rows(kiln_stream *stream) {
             if (i / 3 % 2) c.padding = random_integer(1, 9), c.place = random_place();
             quantize(stream, p, c, any_number, i % 5 != 0);
         }
+    for (precision p = precision_first(); p < precision_end(); p++)
+        quantize(stream, p, (rows_case){.rows = 5, .cols = 512, .code_type = KILN_VECTOR_INT8}, special_number, true);
     quantize(stream, precision_first(),
              (rows_case){.rows = 9, .cols = 2100, .padding = 3, .code_type = KILN_VECTOR_INT8, .peaks = true},
              any_number, true);
