@@ -20,6 +20,10 @@
 
 #include "kernels/causal_conv1d/place.h"
 
+#if defined(__HIP__)
+#include "kernels/arch/gfx_wave.h"
+#endif
+
 KILN_INLINE kiln_vector load(kiln_conv_place place, uint64_t channel) {
     kiln_vector zeros = {{0}};
     if (!place.tensor) return zeros;
@@ -108,17 +112,30 @@ KILN_INLINE bool find_channel(kiln_span s, uint64_t *channel) {
     return s.first < (s.whole ? s.whole : s.count);
 }
 
+/* A thread's share of its token. */
+KILN_INLINE void put_share(const kiln_causal_conv1d_args *args, kiln_span s, uint32_t token, uint64_t channel) {
+    kiln_varlen_sequence sequence = kiln_varlen_find(&args->varlen, token);
+    if (sequence.number >= args->varlen.batch) return;
+    if (s.whole)
+        put_token(args, sequence, token, channel);
+    else
+        put_element(args, sequence, token, channel);
+    if (args->final_states) put_state(args, s, channel, sequence);
+}
+
 KILN_ENTRY(causal_conv1d, kiln_causal_conv1d_args) {
     kiln_span s = kiln_span_of(&args.shape);
     uint64_t channel;
     if (!find_channel(s, &channel)) return;
-    kiln_varlen_sequence sequence = kiln_varlen_find(&args.varlen, (uint32_t)s.row);
-    if (sequence.number >= args.varlen.batch) return;
-    if (s.whole)
-        put_token(&args, sequence, (uint32_t)s.row, channel);
-    else
-        put_element(&args, sequence, (uint32_t)s.row, channel);
-    if (args.final_states) put_state(&args, s, channel, sequence);
+#if defined(__HIP__) /* where a wave has one token, the scalar unit multiplies it by strides */
+    if (s.whole && s.lanes >= __builtin_amdgcn_wavefrontsize() && !args.final_states) {
+        const uint32_t token = (uint32_t)kiln_gfx_first_lane(s.row);
+        kiln_varlen_sequence sequence = kiln_varlen_find(&args.varlen, token);
+        if (sequence.number < args.varlen.batch) put_token(&args, sequence, token, channel);
+        return;
+    }
+#endif
+    put_share(&args, s, (uint32_t)s.row, channel);
 }
 
 KILN_ENTRY(causal_conv1d_states, kiln_causal_conv1d_args) {
