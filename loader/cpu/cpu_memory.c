@@ -1,15 +1,25 @@
 #include "loader/cpu/cpu_device.h"
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 enum {
     ALIGNMENT = 256,
-    PIECE = 1 << 18, /* bytes of a copy or fill that one thread does at a time */
+    HUGE_PAGE = 2 << 20,
+    HUGE_PAGES_LEAST = 2, /* of memory that is made of them */
+    PIECE = 1 << 18,      /* bytes of a copy or fill that one thread does at a time */
 };
 
+/* Large memory is asked for in huge pages, of which a product of matrices needs fewer entries of the TLB: where the
+ * system gives none, it is as good without. */
 kiln_status kiln__cpu_memory_alloc(kiln_device *device, size_t size, void **out_memory) {
     (void)device;
-    if (posix_memalign(out_memory, ALIGNMENT, size) == 0) return KILN_OK;
+    const size_t whole = size / HUGE_PAGE * HUGE_PAGE;
+    const bool huge = whole >= (size_t)HUGE_PAGES_LEAST * HUGE_PAGE;
+    if (posix_memalign(out_memory, huge ? HUGE_PAGE : ALIGNMENT, size) == 0) {
+        if (huge) (void)madvise(*out_memory, whole, MADV_HUGEPAGE);
+        return KILN_OK;
+    }
     *out_memory = NULL;
     return kiln__fail(KILN_ERROR_OUT_OF_MEMORY, "cpu: no memory for %zu bytes", size);
 }

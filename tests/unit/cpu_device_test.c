@@ -427,6 +427,23 @@ static void test_copy_and_fill(void **state) {
     close_cpu(&cpu);
 }
 
+/* Memory of two huge pages or more begins where one does; all of it can be written. */
+static void test_large_memory_is_of_huge_pages(void **state) {
+    (void)state;
+    enum { HUGE_PAGE = 2 << 20 };
+    static const size_t sizes[] = {1, 2 * HUGE_PAGE - 1, 2 * HUGE_PAGE, 3 * HUGE_PAGE + 5};
+    fixture cpu = open_cpu((kiln_device_options){0});
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        unsigned char *memory;
+        assert_int_equal(kiln_memory_alloc(cpu.device, sizes[i], (void **)&memory), KILN_OK);
+        assert_int_equal((uintptr_t)memory % (sizes[i] < 2 * HUGE_PAGE ? 256 : HUGE_PAGE), 0);
+        memset(memory, 0x5a, sizes[i]);
+        assert_int_equal(memory[sizes[i] - 1], 0x5a);
+        kiln_memory_free(cpu.device, memory);
+    }
+    close_cpu(&cpu);
+}
+
 static void test_out_of_memory(void **state) {
     (void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -604,6 +621,7 @@ int main(void) {
         cmocka_unit_test(test_each_call_has_scratch_of_its_own),
         cmocka_unit_test(test_no_driver_to_be_lost_by),
         cmocka_unit_test(test_copy_and_fill),
+        cmocka_unit_test(test_large_memory_is_of_huge_pages),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_queries),
         cmocka_unit_test(test_memory_and_events_of_a_synchronous_stream),
