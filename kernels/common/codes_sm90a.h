@@ -4,8 +4,8 @@
 
 #include "kernels/arch/sm90a_warp.h"
 #include "kernels/common/codes_gpu.h"
-#include "kernels/common/gated_exactly.h"
 #include "kernels/common/nvfp4_sm90a.h"
+#include "kernels/common/reciprocal_step.h"
 
 /* What the warps of a block tell each other: the sum of a row, then its greatest magnitude. */
 typedef struct kiln_codes_exchange {

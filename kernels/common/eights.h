@@ -1,7 +1,7 @@
-/* What kernels that quantise their own result share on sm_100: a row's eights in registers, as pairs of f32 that one
+/* What kernels that quantise their own result share: a row's eights in registers, as pairs of f32 that one
  * instruction computes with, become codes of 8 bits. Results are those of single numbers. */
-#ifndef KILN_KERNELS_COMMON_EIGHTS_SM100_H
-#define KILN_KERNELS_COMMON_EIGHTS_SM100_H
+#ifndef KILN_KERNELS_COMMON_EIGHTS_H
+#define KILN_KERNELS_COMMON_EIGHTS_H
 
 #include "kernels/arch/ptx_shuffle.h"
 #include "kernels/arch/sm86_greater_or_nan.h"

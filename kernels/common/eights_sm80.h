@@ -1,10 +1,10 @@
-/* What kernels that quantise their own result share from sm_80 on: eights_sm100.h, with two numbers for each pair where
+/* What kernels that quantise their own result share from sm_80 on: eights.h, with two numbers for each pair where
  * the device has no instructions for both, and a row's greatest magnitude by what the device has. */
 #ifndef KILN_KERNELS_COMMON_EIGHTS_SM80_H
 #define KILN_KERNELS_COMMON_EIGHTS_SM80_H
 
 #include "kernels/arch/sm80_greater_or_nan.h"
-#include "kernels/common/eights_sm100.h"
+#include "kernels/common/eights.h"
 
 /* The greater of a magnitude and an eight's, or NaN if there is one. From sm_86 on it has some sign. */
 KILN_INLINE float kiln_eight_greatest_or_nan(const kiln_packed *pairs, float greatest) {

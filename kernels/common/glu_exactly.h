@@ -4,7 +4,8 @@
 #ifndef KILN_KERNELS_COMMON_GLU_EXACTLY_H
 #define KILN_KERNELS_COMMON_GLU_EXACTLY_H
 
-#include "kernels/common/gated_exactly.h"
+#include "kernels/common/math.h"
+#include "kernels/common/reciprocal_step.h"
 
 /* A device's instructions with the same results. NaN may become the bound. */
 #if defined(KILN_PART)

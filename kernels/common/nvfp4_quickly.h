@@ -3,7 +3,7 @@
 #define KILN_KERNELS_COMMON_NVFP4_QUICKLY_H
 
 #include "kernels/common/encode_gpu.h"
-#include "kernels/common/gated_exactly.h"
+#include "kernels/common/reciprocal_step.h"
 
 /* A power of two that takes a positive number nearer to 1, where no step of a division leaves the normal numbers, and
  * 1 over it. */

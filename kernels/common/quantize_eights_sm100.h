@@ -1,10 +1,10 @@
 /* quantize_int8 on sm_100 and later for aligned rows of 16-bit elements with a computed scale each and smax 127, of
  * which each thread of a block has the same number of eights: without questions about each, by instructions for two f32
- * (eights_sm100.h). */
+ * (eights.h). */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_EIGHTS_SM100_H
 #define KILN_KERNELS_COMMON_QUANTIZE_EIGHTS_SM100_H
 
-#include "kernels/common/eights_sm100.h"
+#include "kernels/common/eights.h"
 #include "kernels/common/pairs.h"
 #include "kernels/common/quantize_gpu.h"
 

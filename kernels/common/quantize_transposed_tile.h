@@ -10,9 +10,9 @@
 #define KILN_KERNELS_COMMON_QUANTIZE_TRANSPOSED_TILE_H
 
 #include "kernels/common/float_bits.h"
-#include "kernels/common/gated_exactly.h"
 #include "kernels/common/greatest_or_nan.h"
 #include "kernels/common/quantize_transposed_gpu.h"
+#include "kernels/common/reciprocal_step.h"
 #include "kernels/common/subgroup_any.h"
 
 /* kiln_of_other_half for bits. */

@@ -15,8 +15,8 @@
  *
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding */
 #include "kernels/common/codes_gpu.h"
-#include "kernels/common/gated_exactly.h"
 #include "kernels/common/greatest_or_nan.h"
+#include "kernels/common/reciprocal_step.h"
 #include "kernels/common/row_reduce.h"
 #include "kernels/common/subgroup_any.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
