@@ -44,6 +44,7 @@ KILN_INLINE void kiln_silu_mul_of_cluster(const kiln_silu_mul_codes_args *args, 
     const kiln_codes_args *out = &args->out;
     const uint32_t threads = blockDim.x, eight = kiln_tile() * threads + kiln_thread(), last = out->eights - 1;
     const uint32_t row = blockIdx.y, col = min(eight, last) * KILN_EIGHT;
+    if (row >= (uint32_t)out->rows) return; /* the whole cluster */
     kiln_sm90a_cluster_arrive();
     kiln_packed results[1][KILN_EIGHT_PAIRS];
     kiln_silu_mul_pairs<1>(args, results, (const kiln_element *)args->gate + row * (uint64_t)args->gate_stride + col,

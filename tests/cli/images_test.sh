@@ -110,12 +110,12 @@ mapfile -t memory_bound < <(printf '%s\n' "${operators[@]}" | grep -vxE '(gemm|m
 check "every PTX text can be read by the first driver of its target" at_their_floor
 check "nothing is compiled at run time from the first driver on that knows the chip" nothing_is_compiled
 check "the container of every cubin is that of its first driver's assembler" one_container
-check "256 KiB of images at most for an operator that memory bounds" small $((256 * 1024)) "${memory_bound[@]}"
-check "384 KiB of images at most for those that hold a row in registers on several targets, and quantise it" \
-    small $((384 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4
+check "288 KiB of images at most for an operator that memory bounds" small $((288 * 1024)) "${memory_bound[@]}"
+check "480 KiB of images at most for those that hold a row in registers from sm_80 on, and quantise it" \
+    small $((480 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4
 check "512 KiB of images at most for NVFP4 that AMD's devices, too, make of such rows" small $((512 * 1024)) silu_mul_nvfp4
-check "480 KiB of images at most for those that compute an activation exactly for such rows, on AMD's devices, too" \
-    small $((480 * 1024)) silu_mul_fp8 silu_mul_int8
+check "640 KiB of images at most for those that compute an activation exactly for such rows, on AMD's devices, too" \
+    small $((640 * 1024)) silu_mul_fp8 silu_mul_int8
 check "384 KiB of images at most for those that hold long rows: in a cluster on sm_90a, or 32 KiB of them in a block" \
     small $((384 * 1024)) softmax log_softmax softmax_update
 check "384 KiB of images at most for what is two such operators" small $((384 * 1024)) rope_kv_store

@@ -261,7 +261,7 @@ static void test_missing_wait_for_arguments(void **state) {
     world w;
     world_make(&w, &pairs[0]);
     overwrite(instruction(&w, "s_waitcnt lgkmcnt(0)", 0), NOP_9);
-    expect(&w, SIM_FAULT_WAIT, "s_load_dwordx8");
+    expect(&w, SIM_FAULT_WAIT, "s_load_dword");
 }
 
 /* Every barrier, taken out one at a time, is missed, but for those that this launch does not come to and those that
