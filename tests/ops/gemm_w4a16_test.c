@@ -635,8 +635,7 @@ static void test_packed_refusals(kiln_stream *stream) {
     const kiln_gemm_w4a16_params good = {
         .d = x.data, .a = x.data, .weights = x.data, .scales = x.data, .m = 3, .n = 16, .k = 64, .weight_layout = 1};
     kiln_gemm_w4a16_params params = good;
-    const kiln_operator_function *without =
-        operator_function(&kiln__operator_gemm_w4a16, takes_packed(stream, F16) ? F32 : F16);
+    const kiln_operator_function *without = operator_function(&kiln__operator_gemm_w4a16, layout ? F32 : F16);
     expect_refusal(stream, without, &params, sizeof params, "which this device's image does not take");
     size_t size;
     assert_int_equal(without->workspace_size(stream, &params, sizeof params, &size), KILN_ERROR_INVALID_ARGUMENT);
