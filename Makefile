@@ -135,12 +135,14 @@ $(PUBLIC_SOURCES:%.c=$(OBJ)/%.s): $(OBJ)/%.s: %.c $(FLAGS)
 	@mkdir -p $(@D)
 	$(CC) $(KILN_CFLAGS) -fno-lto -MMD -MP -S -o $@ $<
 
+# --no-warn: what clang writes for a static thread-local variable it then warns of.
+ASSEMBLE = $(CC) -Wa,--no-warn -c
 $(PUBLIC_SOURCES:%.c=$(OBJ)/%.o): $(OBJ)/%.o: $(OBJ)/%.s
-	$(CC) -c -o $@ $<
+	$(ASSEMBLE) -o $@ $<
 
 $(OBJ)/shared/%.o: $(OBJ)/%.s
 	@mkdir -p $(@D)
-	sed '/\.hidden[[:space:]]*kiln_[a-z]/d' $< | $(CC) -x assembler -c -o $@ -
+	sed '/\.hidden[[:space:]]*kiln_[a-z]/d' $< | $(ASSEMBLE) -x assembler -o $@ -
 
 # ---- Operators: host side, each CPU level and the embedded images, joined into one object ------------------------
 

@@ -22,7 +22,8 @@
  *   ..._workspace_size function for the bytes, allocate them once and pass them. Its contents need not be kept or
  *   cleared between calls, so all calls on a stream may share one that is large enough for each.
  * - Any thread may call, but a stream may be used by only one thread at a time.
- * - No stack frame reaches 4 KB, on the CPU either: working memory belongs to the stream and the device.
+ * - A thread with 32 KB of stack can call every operator, and no frame that GCC makes reaches 4 KB, on the CPU either:
+ *   working memory belongs to the stream and the device.
  * - The exported functions have the suffix _sized and take sizeof(params), so that structs can grow: the missing tail
  *   of an older caller's shorter struct counts as zero, and a longer struct with a non-zero tail is refused.
  *   Foreign-function interfaces call these, as kiln_add_f16_sized(stream, params, size); the functions without the

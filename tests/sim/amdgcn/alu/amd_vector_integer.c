@@ -39,17 +39,18 @@ static bool amd_overflow_i64(int64_t a, uint64_t b) {
 /* v_perm: a selector byte is 0 to 7 for a byte of the eight, 8 to 11 for the sign of their bytes 1, 3, 5, 7, 12 for 0,
  * more for 0xff. */
 static uint32_t amd_permute_bytes(uint64_t bytes, uint32_t selectors) {
-    enum { SIGNS = 8, ZERO = 12, ONES = 13 };
-    uint8_t choice[16];
-    memcpy(choice, &bytes, sizeof bytes);
-    for (int i = 0; i < 4; i++)
-        choice[SIGNS + i] = bytes >> (16 * i + 15) & 1 ? 0xff : 0;
-    choice[ZERO] = 0;
-    choice[ONES] = 0xff;
+    enum { SIGNS = 8, ZERO = 12 };
     uint32_t result = 0;
     for (int i = 0; i < 32; i += 8) {
         const uint32_t select = selectors >> i & 0xff;
-        result |= (uint32_t)choice[select < ONES ? select : ONES] << i;
+        uint32_t byte = 0xff;
+        if (select < SIGNS)
+            byte = bytes >> 8 * select & 0xff;
+        else if (select < ZERO)
+            byte = bytes >> (16 * (select - SIGNS) + 15) & 1 ? 0xff : 0;
+        else if (select == ZERO)
+            byte = 0;
+        result |= byte << i;
     }
     return result;
 }
