@@ -109,11 +109,11 @@ $(OBJ)/ptx/libkiln.a: $(LOADER_OBJECTS) $(OPERATORS:%=$(OBJ)/ptx/operators/%.o) 
 	@rm -f $@
 	$(AR) rcs $@ $(filter %.o,$^)
 
-# Its own calls of public functions are direct, as in libkiln.a.
+# Its own calls of public functions are direct, as in libkiln.a. Clang calls libm where GCC does not.
 # nodelete: the HSA runtime keeps kiln's event handler and cannot be told to forget it; dlclose must leave it mapped.
 $(OUT)/libkiln.so.0: $(SHARED_OBJECTS) scripts/libkiln.map $(OBJECTS)
 	$(CC) -shared -Wl,-soname,libkiln.so.0 -Wl,-z,nodelete -Wl,-Bsymbolic-functions -Wl,--version-script=scripts/libkiln.map \
-		-o $@ $(filter %.o,$^) $(KILN_LDFLAGS)
+		-o $@ $(filter %.o,$^) $(KILN_LDFLAGS) -Wl,--as-needed -lm
 
 $(OUT)/libkiln.so: $(OUT)/libkiln.so.0
 	ln -sf libkiln.so.0 $@
