@@ -1,4 +1,6 @@
-/* A query's parts in merge_attention_states, one source for all backends. */
+/* A query's parts in merge_attention_states, one source for all backends. An includer that defines KILN_QUERY_QUICKLY
+ * includes special.h before, whose functions then take the place of math.h's: each weight has an error of 4e-7 of the
+ * greatest, and lse one of 7e-7, besides its rounding. */
 #ifndef KILN_KERNELS_MERGE_ATTENTION_STATES_QUERY_H
 #define KILN_KERNELS_MERGE_ATTENTION_STATES_QUERY_H
 
@@ -25,6 +27,38 @@ KILN_INLINE kiln_query kiln_query_at(const kiln_merge_attention_states_args *arg
                         .out = token * (uint64_t)args->out_stride + head * cols};
 }
 
+#if defined(KILN_QUERY_QUICKLY)
+
+KILN_INLINE float kiln_query_weight_of(float lse, float origin) {
+    const float weight = kiln_fast_exp2((lse - origin) * KILN_LOG2_E);
+    return lse == origin ? 1.0f : weight;
+}
+KILN_INLINE float kiln_query_reciprocal(float total) {
+    return kiln_fast_reciprocal(total);
+}
+KILN_INLINE float kiln_query_lse(float total, float origin) {
+    const float log_total = kiln_fast_log2(total) * 0x1.62e43p-1f; /* ln 2 */
+    return total == 0.0f ? -KILN_INFINITY : origin + log_total;
+}
+KILN_INLINE void kiln_query_weigh_two(kiln_query *q, const float *lse, uint32_t parts) {
+    q->first[0] = kiln_query_weight_of(lse[0], q->origin);
+    q->first[1] = kiln_query_weight_of(lse[1], q->origin);
+    q->total = parts > 1 ? q->first[0] + q->first[1] : q->first[0];
+}
+
+#else
+
+KILN_INLINE float kiln_query_weight_of(float lse, float origin) {
+    return kiln_online_weight(lse, origin);
+}
+KILN_INLINE float kiln_query_reciprocal(float total) {
+    return kiln_reciprocal(total);
+}
+KILN_INLINE float kiln_query_lse(float total, float origin) {
+    const kiln_online_sum sum = {total, 0.0f};
+    return kiln_online_lse(sum, origin);
+}
+
 /* The weights of one part or two. The greatest lse has 1, so that one exponential does. Neither is the origin where
  * both are -inf, or one is NaN; their sum is the same then. */
 KILN_INLINE void kiln_query_weigh_two(kiln_query *q, const float *lse, uint32_t parts) {
@@ -35,6 +69,8 @@ KILN_INLINE void kiln_query_weigh_two(kiln_query *q, const float *lse, uint32_t 
     q->first[1] = lse[1] == origin ? 1.0f : weight;
     q->total = parts > 1 ? q->first[0] + q->first[1] : q->first[0];
 }
+
+#endif
 
 /* The origin, the weights and their total. */
 KILN_INLINE void kiln_query_weigh(kiln_query *q, uint32_t parts) {
@@ -51,7 +87,7 @@ KILN_INLINE void kiln_query_weigh(kiln_query *q, uint32_t parts) {
     q->total = 0.0f;
     KILN_LOOP
     for (uint32_t i = 0; i < parts; i++) {
-        float weight = kiln_online_weight(q->lse[i * q->lse_step], q->origin);
+        float weight = kiln_query_weight_of(q->lse[i * q->lse_step], q->origin);
         q->first[0] = i == 0 ? weight : q->first[0];
         q->first[1] = i == 1 ? weight : q->first[1];
         q->total += weight;
@@ -60,17 +96,16 @@ KILN_INLINE void kiln_query_weigh(kiln_query *q, uint32_t parts) {
 
 /* By what a part is multiplied before the sum is divided by the total. */
 KILN_INLINE float kiln_query_weight(const kiln_query *q, uint32_t i) {
-    return kiln_online_weight(q->lse[i * q->lse_step], q->origin);
+    return kiln_query_weight_of(q->lse[i * q->lse_step], q->origin);
 }
 
 /* What the sum is then multiplied by; 0 where no part saw a key. */
 KILN_INLINE float kiln_query_scale(const kiln_query *q) {
-    return q->total == 0.0f ? 0.0f : kiln_reciprocal(q->total);
+    return q->total == 0.0f ? 0.0f : kiln_query_reciprocal(q->total);
 }
 
 KILN_INLINE void kiln_query_put_lse(const kiln_merge_attention_states_args *args, const kiln_query *q) {
-    kiln_online_sum sum = {q->total, 0.0f};
-    if (args->lse) args->lse[q->lse - args->x_lse] = kiln_online_lse(sum, q->origin);
+    if (args->lse) args->lse[q->lse - args->x_lse] = kiln_query_lse(q->total, q->origin);
 }
 
 #endif
