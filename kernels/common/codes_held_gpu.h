@@ -5,11 +5,10 @@
 #define KILN_KERNELS_COMMON_CODES_HELD_GPU_H
 
 #include "kernels/arch/ptx_zero.h"
-#include "kernels/arch/sm86_greater.h"
 #include "kernels/arch/sm90a_warp.h"
 #include "kernels/common/codes_gpu.h"
 #include "kernels/common/codes_held.h"
-#include "kernels/common/nvfp4_codes.h"
+#include "kernels/common/nvfp4_block_gpu.h"
 #include "kernels/common/nvfp4_sm90a.h"
 #include "kernels/common/pairs.h"
 
@@ -70,23 +69,6 @@ KILN_INLINE void kiln_codes_held_values(float *values, const kiln_codes_held_blo
         kiln_vector_values(values + v * KILN_VECTOR, held->vectors[v]);
 }
 
-/* The greatest magnitude of a block of 16. NaN is not greater. */
-KILN_INLINE float kiln_codes_held_greatest(const float *values) {
-    float greatest = 0.0f;
-    KILN_UNROLL
-    for (int i = 0; i < KILN_NVFP4_BLOCK; i += 2) {
-#if KILN_E2M1_INSTRUCTION
-        greatest = kiln_sm100f_greatest_f32(greatest, values[i], values[i + 1]);
-#elif __CUDA_ARCH__ >= 860
-        greatest = kiln_sm86_greater_f32(kiln_sm86_greater_f32(greatest, values[i]), values[i + 1]);
-#else
-        greatest = kiln_fast_max(__builtin_fabsf(values[i]), greatest);
-        greatest = kiln_fast_max(__builtin_fabsf(values[i + 1]), greatest);
-#endif
-    }
-    return KILN_E2M1_INSTRUCTION ? greatest : __builtin_fabsf(greatest);
-}
-
 /* The greatest magnitude in a row. */
 KILN_INLINE float kiln_codes_held_row_greatest(float value, kiln_codes_held_exchange *exchange, uint32_t threads) {
     const uint32_t lane = kiln_thread() % KILN_SUBGROUP, greatest = kiln_sm90a_warp_greatest(kiln_bits(value));
@@ -136,7 +118,7 @@ KILN_INLINE void kiln_codes_held_put(const kiln_codes_args *args, kiln_codes_pla
     float greatest[COUNT], of_row = 0.0f;
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++)
-        greatest[i] = kiln_codes_held_greatest(values[i]);
+        greatest[i] = kiln_nvfp4_block_greatest(values[i]);
     KILN_UNROLL
     for (int i = 0; i < COUNT; i += 2) {
 #if KILN_E2M1_INSTRUCTION
@@ -154,10 +136,7 @@ KILN_INLINE void kiln_codes_held_put(const kiln_codes_args *args, kiln_codes_pla
     for (uint32_t i = 0; i < COUNT; i++) {
         const uint32_t of_block = kiln_codes_held_scale(greatest[i], encode);
         const float factor = kiln_nvfp4_factor_quickly(of_block, encode);
-        KILN_UNROLL
-        for (int e = 0; e < KILN_NVFP4_BLOCK; e++)
-            values[i][e] *= factor;
-        const kiln_eight_bytes words = {{kiln_nvfp4_codes_of(values[i]), kiln_nvfp4_codes_of(values[i] + KILN_EIGHT)}};
+        const kiln_eight_bytes words = kiln_nvfp4_block_codes(values[i], greatest[i], factor);
         if (left > 0) {
             *(kiln_eight_bytes *)codes = words;
             *scales = (uint8_t)of_block;

@@ -49,34 +49,40 @@ KILN_INLINE uint32_t kiln_pairs_greatest(const uint32_t *magnitudes) {
     return greatest.x > greatest.y ? greatest.x : greatest.y;
 }
 
-/* The codes of four pairs' products with the factor, with the signs of others. As in kiln_e2m1_eight_of (e2m1_eight.h)
- * a code is the least of three lines. */
-KILN_INLINE uint32_t kiln_nvfp4_four_pairs(const uint32_t *magnitudes, const uint32_t *signs, float factor) {
+/* The signs of four pairs, each in the topmost of four bits, the first in the lowest four. */
+KILN_INLINE uint32_t kiln_pairs_signs(const uint32_t *pairs) {
+    const uint32_t low = __builtin_amdgcn_perm(pairs[1], pairs[0], 0x07050301u);
+    const uint32_t high = __builtin_amdgcn_perm(pairs[3], pairs[2], 0x07050301u);
+    return (__builtin_amdgcn_perm(high, low, 0x06040200u) >> 4 & 0x08080808u) |
+           (__builtin_amdgcn_perm(high, low, 0x07050301u) & 0x80808080u);
+}
+
+/* The codes of four pairs' products, which are less than 7, without signs. As in kiln_e2m1_eight_of (e2m1_eight.h) a
+ * code is the least of three lines. */
+KILN_INLINE uint32_t kiln_nvfp4_four_pairs(const kiln_two *products) {
     const kiln_two one = kiln_two_of(0x1.8p23f, 0x1.8p23f);
     float sums[8];
     KILN_UNROLL
     for (int i = 0; i < 4; i++) {
-        const kiln_two products = kiln_pair_of_magnitudes(magnitudes[i]) * factor;
-        const kiln_two limited = kiln_two_of(__builtin_fminf(products.x, KILN_E2M1_GREATEST),
-                                             __builtin_fminf(products.y, KILN_E2M1_GREATEST)); /* NaN too */
-        const kiln_two halves = __builtin_elementwise_fma(limited, (kiln_two)2.0f, one);
-        const kiln_two ones = limited + (one + 2.0f);
-        const kiln_two twos = __builtin_elementwise_fma(limited, (kiln_two)0.5f, one + 4.0f);
+        const kiln_two halves = __builtin_elementwise_fma(products[i], (kiln_two)2.0f, one);
+        const kiln_two ones = products[i] + (one + 2.0f);
+        const kiln_two twos = __builtin_elementwise_fma(products[i], (kiln_two)0.5f, one + 4.0f);
         sums[2 * i] = __builtin_fminf(__builtin_fminf(halves.x, ones.x), twos.x);
         sums[2 * i + 1] = __builtin_fminf(__builtin_fminf(halves.y, ones.y), twos.y);
     }
-    return kiln_float_bytes(sums, 2, 0) | kiln_float_bytes(sums + 1, 2, 0) << 4 |
-           (kiln_bytes_of(signs, 1) >> 4 & 0x08080808u) | (kiln_bytes_of(signs, 3) & 0x80808080u);
+    return kiln_float_bytes(sums, 2, 0) | kiln_float_bytes(sums + 1, 2, 0) << 4;
 }
 
 /* Quantises a block. Returns its scale. NaN becomes +6, but is not the greatest. The pairs are lost. */
 KILN_INLINE uint32_t kiln_nvfp4_pairs(uint32_t *codes, uint32_t *pairs, float encode) {
     uint32_t magnitudes[KILN_PAIRS];
+    kiln_two products[KILN_PAIRS];
     KILN_UNROLL
     for (int i = 0; i < KILN_PAIRS; i++)
         magnitudes[i] = pairs[i] & 0x7fff7fffu;
     uint32_t greatest = kiln_pairs_greatest(magnitudes);
-    if (greatest > KILN_INFINITE) {
+    const bool nan = greatest > KILN_INFINITE;
+    if (nan) {
         uint32_t numbers[KILN_PAIRS];
         KILN_UNROLL
         for (int i = 0; i < KILN_PAIRS; i++) {
@@ -85,10 +91,21 @@ KILN_INLINE uint32_t kiln_nvfp4_pairs(uint32_t *codes, uint32_t *pairs, float en
         }
         greatest = kiln_pairs_greatest(numbers);
     }
-    const uint32_t scale = kiln_nvfp4_block_scale(kiln_element_to_f32((kiln_element)greatest), encode);
+    const float of_block = kiln_element_to_f32((kiln_element)greatest);
+    const uint32_t scale = kiln_nvfp4_block_scale(of_block, encode);
     const float factor = kiln_nvfp4_any_factor(scale, encode);
-    codes[0] = kiln_nvfp4_four_pairs(magnitudes, pairs, factor);
-    codes[1] = kiln_nvfp4_four_pairs(magnitudes + 4, pairs + 4, factor);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_PAIRS; i++)
+        products[i] = kiln_pair_of_magnitudes(magnitudes[i]) * factor;
+    if (nan ||
+        !(of_block * factor < 7.0f)) { /* the scale is a subnormal number, or the greatest, or there is infinity */
+        KILN_UNROLL
+        for (int i = 0; i < KILN_PAIRS; i++)
+            products[i] = kiln_two_of(__builtin_fminf(products[i].x, KILN_E2M1_GREATEST),
+                                      __builtin_fminf(products[i].y, KILN_E2M1_GREATEST));
+    }
+    codes[0] = kiln_nvfp4_four_pairs(products) | kiln_pairs_signs(pairs);
+    codes[1] = kiln_nvfp4_four_pairs(products + 4) | kiln_pairs_signs(pairs + 4);
     return scale;
 }
 

@@ -15,9 +15,14 @@
  * 4.56 bytes an element of f32, 2.56 of 16 bits; docs/kernel-report.md has the instruction counts and the time that
  * they take; quantize_nvfp4_sm90a.cu has what was measured. Tried: 8 elements a thread and a shuffle, in a prototype on
  * an H100: 93 % of the speed of a copy, where one block per thread had 99 %.
+ *
+ * By the model of docs/kernel-report.md 16-bit elements issue for longer than 0.6 of the memory's time on gfx9 before
+ * gfx90a, for 0.72 of it, and in tiles also on sm_80 and gfx90a, 0.64, sm_100f, 0.7, and gfx9, 0.82. Of 18 instructions
+ * an element in tiles on sm_80 nine are its conversion, magnitude, product and code; the others turn the tile and find
+ * the scale and 1 over it. Not measured.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 */
 #include "kernels/common/device.h"
-#include "kernels/common/e2m1_eight.h"
+#include "kernels/common/nvfp4_block_gpu.h"
 #include "kernels/common/nvfp4_pairs_gpu.h"
 #include "kernels/common/pairs.h"
 #include "kernels/common/quantize_scale.h"
@@ -28,10 +33,6 @@
 #include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
 
 enum { VECTORS = KILN_NVFP4_BLOCK / KILN_VECTOR, BYTES = VECTORS * KILN_VECTOR_BYTES };
-
-typedef struct codes {
-    uint32_t words[2];
-} __attribute__((aligned(KILN_NVFP4_BLOCK_BYTES))) codes;
 
 /* The greater of the greatest magnitude so far and an element's magnitude. NaN is not greater. */
 KILN_INLINE float greater(float greatest, float value) {
@@ -61,9 +62,9 @@ KILN_INLINE float greatest_of(const kiln_vector *, const float *values) {
 
 /* Quantises the vectors of a block. Returns its scale. */
 #if KILN_NVFP4_PAIRS
-KILN_INLINE uint32_t quantize_vectors(codes *target, const kiln_vector *vectors, float encode) {
+KILN_INLINE uint32_t quantize_vectors(kiln_eight_bytes *target, const kiln_vector *vectors, float encode) {
     uint32_t pairs[KILN_PAIRS];
-    codes words;
+    kiln_eight_bytes words;
     KILN_UNROLL
     for (int i = 0; i < KILN_PAIRS; i++)
         pairs[i] = vectors[i / 4].words[i % 4];
@@ -72,22 +73,15 @@ KILN_INLINE uint32_t quantize_vectors(codes *target, const kiln_vector *vectors,
     return scale;
 }
 #else
-KILN_INLINE uint32_t quantize_vectors(codes *target, const kiln_vector *vectors, float encode) {
+KILN_INLINE uint32_t quantize_vectors(kiln_eight_bytes *target, const kiln_vector *vectors, float encode) {
     float values[KILN_NVFP4_BLOCK];
     KILN_UNROLL
     for (int i = 0; i < VECTORS; i++)
         kiln_vector_values(&values[i * KILN_VECTOR], vectors[i]);
-    uint32_t scale = kiln_nvfp4_block_scale(greatest_of(vectors, values), encode);
-    float factor = kiln_nvfp4_any_factor(scale, encode);
-    const kiln_two factors = kiln_two_of(factor, factor);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_NVFP4_BLOCK; i += 2) {
-        const kiln_two products = kiln_two_mul(kiln_two_of(values[i], values[i + 1]), factors);
-        values[i] = products.x;
-        values[i + 1] = products.y;
-    }
-    const codes words = {{kiln_e2m1_eight_of(values), kiln_e2m1_eight_of(values + 8)}};
-    *target = words;
+    const float greatest = greatest_of(vectors, values);
+    const uint32_t scale = kiln_nvfp4_block_scale(greatest, encode);
+    const float factor = kiln_nvfp4_any_factor(scale, encode);
+    *target = kiln_nvfp4_block_codes(values, greatest, factor);
     return scale;
 }
 #endif
@@ -98,7 +92,7 @@ KILN_INLINE uint32_t quantize_whole(uint8_t *target, const char *x, float encode
     KILN_UNROLL
     for (int i = 0; i < VECTORS; i++)
         vectors[i] = ((const kiln_vector *)x)[i];
-    return quantize_vectors((codes *)target, vectors, encode);
+    return quantize_vectors((kiln_eight_bytes *)target, vectors, encode);
 }
 
 /* Quantises any block. Its first count elements, or all if these are fewer, are in the row; the others are zeros. */
@@ -207,7 +201,7 @@ KILN_INLINE bool quantize_tile(const kiln_quantize_nvfp4_transposed_args *args, 
         KILN_UNROLL
         for (uint32_t j = 0; j < VECTORS; j++)
             vectors[j] = shared->tile[place ^ j];
-        *scales = (uint8_t)quantize_vectors((codes *)target, vectors, *encode);
+        *scales = (uint8_t)quantize_vectors((kiln_eight_bytes *)target, vectors, *encode);
         place = (place ^ MOVED) + STEP * KILN_LINE;
         target += STEP * (uint64_t)plain->codes_stride;
         scales += apart;
@@ -244,14 +238,14 @@ KILN_ENTRY(quantize_nvfp4_transposed, kiln_quantize_nvfp4_transposed_args) {
         KILN_UNROLL
         for (uint32_t i = 0; i < VECTORS; i++)
             vectors[i] = shared.tile[kiln_transposed_place(t, r, b * VECTORS + i)];
-        codes words;
+        kiln_eight_bytes words;
         const uint32_t scale = quantize_vectors(&words, vectors, shared.encode[r]);
         plain->scales[plain->swizzled ? kiln_nvfp4_swizzled(row, block, scale_cols) : row * scale_cols + block] =
             (uint8_t)scale;
         if (r >= rows) continue;
         uint8_t *target = plain->codes + row * (uint64_t)plain->codes_stride + block * KILN_NVFP4_BLOCK_BYTES;
         if (plain->shape.wide) {
-            *(codes *)target = words;
+            *(kiln_eight_bytes *)target = words;
             continue;
         }
         KILN_LOOP

@@ -34,5 +34,6 @@ static kiln_status rmsnorm_nvfp4(kiln_stream *stream, const kiln_rmsnorm_nvfp4_p
     const uint32_t threads = args.out.eights > half * KILN_RMSNORM_HELD ? KILN_RMSNORM_MOST : half;
     if (!held->info.absent && kiln__codes_held(&args.out, threads, KILN_RMSNORM_HELD, &config))
         return kiln__operator_launch(stream, held, &config, &args, sizeof args);
+    config.dynamic_shared_bytes = 0; /* results are computed twice, not kept */
     return launch(stream, part, KERNEL_rmsnorm_nvfp4, &config, &args, sizeof args);
 }

@@ -2,26 +2,179 @@
  * over each row, in f32, which is not stored; codes = E2M1 of r / (scale * g), with a scale in E4M3 for each
  * block of 16 columns, and g = amax / 2688 for each row.
  *
- * A thread processes 8 columns at a time; 16 or 32 threads share a row of up to 512 columns, and a whole block
- * shares a longer one. The two threads that share a block of 16 columns find its scale by shuffles. The passes
- * over a row are the squares, the greatest magnitude where it determines the row's scale, and the codes. The sums,
- * and then the results, stay in shared memory between the passes, of which a block takes at most a quarter; what is
- * beyond (8192 columns on sm_80, 14336 on sm_90, 4096 on sm_75 and AMD's devices) is computed again from inputs that
- * are in a cache, so a row may have any length.
+ * 16 or 32 threads share a row of up to 512 columns, and a whole block shares a longer one. The passes over a row are
+ * the squares, of eights of columns in the order of their sum, then the greatest magnitude where it determines the
+ * row's scale, and the codes, of blocks of 16 columns, so that no thread tells another a scale. Each pass reads the
+ * inputs again, which are in a cache by then, so a row may have any length. Rows that are not aligned, and blocks that
+ * are incomplete, go column by column.
  *
  * The order of each sum is fixed (codes_scale.h), whatever the alignment, so that the result has the CPU's bits.
  *
  * Floor: without a residual one read of x and one write of the codes at memory bandwidth, 4.56 bytes an element
  * of f32, 2.56 of 16 bits; the residual and the sum add one element each. docs/kernel-report.md has the
- * instruction counts and the time that they take. Tried: 16 columns at a time, the first of them kept in
- * registers between the passes, which took 64 registers, spilled with 16 bits and doubled the images. Not
- * measured.
+ * instruction counts and the time that they take, in which what a cache serves counts as memory: 10 bytes an element of
+ * 16 bits. Tried: sums and results in shared memory between the passes, an eight at a time, which took 76 to 85
+ * instructions an element of 16 bits on NVIDIA where this takes 25 to 42, and left room for three blocks. Not measured.
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_nvfp4 */
-#include "kernels/common/rmsnorm_codes_gpu.h"
+#include "kernels/common/codes_gpu.h"
+#include "kernels/common/nvfp4_block_gpu.h"
+#include "kernels/common/nvfp4_quickly.h"
+#include "kernels/common/rmsnorm_codes_args.h"
+#include "kernels/common/root.h"
+
+/* A row's tensors, of which args says whether there are a residual, a weight and a sum. */
+typedef struct row_tensors {
+    const kiln_rmsnorm_codes_args *args;
+    const kiln_element *x, *residual, *weight;
+    kiln_element *sum;
+} row_tensors;
+
+KILN_INLINE row_tensors row_tensors_of(const kiln_rmsnorm_codes_args *args, uint64_t row) {
+    row_tensors r;
+    r.args = args;
+    r.x = (const kiln_element *)args->x + row * (uint64_t)args->x_stride;
+    r.residual = (const kiln_element *)args->residual + row * (uint64_t)args->residual_stride;
+    r.weight = (const kiln_element *)args->weight;
+    r.sum = (kiln_element *)args->sum + row * (uint64_t)args->sum_stride;
+    return r;
+}
+
+/* x, or x + residual: that many aligned columns, and one. */
+KILN_INLINE void read(float *values, const kiln_element *source, uint32_t number) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < number; i += KILN_VECTOR)
+        kiln_vector_values(values + i, kiln_vector_load(source + i));
+}
+KILN_INLINE void sums_of(const row_tensors *r, float *sums, uint32_t col, uint32_t number) {
+    float addends[KILN_NVFP4_BLOCK];
+    read(sums, r->x + col, number);
+    if (!r->args->residual) return;
+    read(addends, r->residual + col, number);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < number; i++)
+        sums[i] += addends[i];
+}
+KILN_INLINE float sum_of(const row_tensors *r, uint32_t col) {
+    const float x = kiln_element_to_f32(r->x[col]);
+    return r->args->residual ? x + kiln_element_to_f32(r->residual[col]) : x;
+}
+
+/* kiln_eight_squares of any eight of a row, column by column. */
+KILN_INLINE float squares_of(const row_tensors *r, uint32_t col, uint32_t cols) {
+    float even = 0.0f, odd = 0.0f; /* of the sums of pairs of columns, in turn */
+    KILN_LOOP
+    for (uint32_t i = col; i < col + KILN_EIGHT / 2; i++) {
+        const float low = i < cols ? sum_of(r, i) : 0.0f;
+        const float high = i + KILN_EIGHT / 2 < cols ? sum_of(r, i + KILN_EIGHT / 2) : 0.0f;
+        const float last = even;
+        even = odd;
+        odd = last + (low * low + high * high);
+    }
+    return even + odd;
+}
+
+/* The results of an aligned block. stores: sum, too. */
+KILN_INLINE void results_of(const row_tensors *r, float *values, float scale, uint32_t col, bool stores) {
+    float weights[KILN_NVFP4_BLOCK];
+    sums_of(r, values, col, KILN_NVFP4_BLOCK);
+    if (stores) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_NVFP4_BLOCK; i += KILN_VECTOR)
+            kiln_vector_store(r->sum + col + i, kiln_vector_of(values + i));
+    }
+    KILN_UNROLL
+    for (int i = 0; i < KILN_NVFP4_BLOCK; i++)
+        values[i] *= scale;
+    if (!r->args->weight) return;
+    read(weights, r->weight + col, KILN_NVFP4_BLOCK);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_NVFP4_BLOCK; i++)
+        values[i] *= weights[i];
+}
+
+/* Those of any block, column by column, with zeros beyond the row: they are shifted in through the last place. */
+KILN_INLINE void any_results_of(const row_tensors *r, float *values, float scale, uint32_t col, uint32_t cols,
+                                bool stores) {
+    KILN_LOOP
+    for (uint32_t i = 0; i < KILN_NVFP4_BLOCK; i++, col++) {
+        float result = 0.0f;
+        if (col < cols) {
+            const float sum = sum_of(r, col);
+            if (stores) r->sum[col] = kiln_element_from_f32(sum);
+            result = sum * scale;
+            if (r->args->weight) result *= kiln_element_to_f32(r->weight[col]);
+        }
+        KILN_UNROLL
+        for (int e = 0; e + 1 < KILN_NVFP4_BLOCK; e++)
+            values[e] = values[e + 1];
+        values[KILN_NVFP4_BLOCK - 1] = result;
+    }
+}
+
+/* Stores the codes of a block. */
+KILN_INLINE void put(uint8_t *codes, kiln_eight_bytes words, bool wide) {
+    if (wide) {
+        ((uint32_t *)codes)[0] = words.words[0];
+        ((uint32_t *)codes)[1] = words.words[1];
+        return;
+    }
+    KILN_LOOP
+    for (uint32_t i = 0; i < KILN_NVFP4_BLOCK_BYTES; i++) {
+        codes[i] = (uint8_t)words.words[0];
+        words.words[0] = words.words[0] >> 8 | words.words[1] << 24;
+        words.words[1] >>= 8;
+    }
+}
 
 KILN_ENTRY(rmsnorm_nvfp4, kiln_rmsnorm_codes_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
-    KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
-    kiln_rmsnorm_codes(&args, kept, exchange, KILN_CODES_NVFP4);
+    const kiln_codes_args *out = &args.out;
+    const kiln_codes_place p = kiln_codes_place_of(out);
+    if (p.beyond) return;
+    const row_tensors r = row_tensors_of(&args, p.row);
+    const uint32_t cols = p.inside ? (uint32_t)out->shape.cols : 0;
+    float values[KILN_NVFP4_BLOCK], squares = 0.0f;
+    KILN_LOOP
+    for (uint32_t col = p.lane * KILN_EIGHT; col < cols; col += p.lanes * KILN_EIGHT) {
+        if (out->shape.wide && col + KILN_EIGHT <= cols) {
+            sums_of(&r, values, col, KILN_EIGHT);
+            squares += kiln_eight_squares(values);
+        } else {
+            squares += squares_of(&r, col, cols);
+        }
+    }
+    squares = kiln_reduce(squares, out->shape.lanes_log2, exchange, KILN_REDUCE_SUM);
+    const float scale = kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps));
+
+    const uint32_t all = p.row < (uint64_t)out->shape.rows ? (uint32_t)out->scale_cols * KILN_NVFP4_BLOCK : 0;
+    uint8_t *codes = out->codes + p.row * (uint64_t)out->codes_stride, *scales = (uint8_t *)out->scales;
+    if (!out->swizzled) scales += p.row * (uint64_t)out->scale_cols;
+    float state = 0.0f; /* at first the greatest magnitude */
+    KILN_LOOP
+    for (uint32_t last = kiln_codes_of_row(out) ? 0 : 1; last < 2; last++) {
+        if (last) state = kiln_codes_state(out, p, state, KILN_CODES_NVFP4);
+        KILN_LOOP
+        for (uint32_t col = p.lane * KILN_NVFP4_BLOCK; col < (last ? all : cols); col += p.lanes * KILN_NVFP4_BLOCK) {
+            kiln_eight_bytes words = {};
+            uint32_t of_block = 0, block = col / KILN_NVFP4_BLOCK;
+            if (col < cols) {
+                if (out->shape.wide && col + KILN_NVFP4_BLOCK <= cols)
+                    results_of(&r, values, scale, col, last && args.sum);
+                else
+                    any_results_of(&r, values, scale, col, cols, last && args.sum);
+                const float greatest = kiln_nvfp4_block_greatest(values);
+                if (!last) {
+                    state = kiln_fast_max(greatest, state);
+                    continue;
+                }
+                of_block = kiln_nvfp4_block_scale(greatest, state);
+                words = kiln_nvfp4_block_codes(values, greatest, kiln_nvfp4_any_factor(of_block, state));
+            }
+            if (p.inside) put(codes + col / 2, words, out->shape.wide);
+            scales[out->swizzled ? kiln_nvfp4_swizzled(p.row, block, (uint64_t)out->scale_cols) : block] =
+                (uint8_t)of_block;
+        }
+        if (!last) state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_MAX);
+    }
 }
