@@ -34,11 +34,11 @@ KILN_INLINE float load_one(kiln_conv_place place, uint64_t channel) {
     return place.tensor ? kiln_element_to_f32(((const kiln_element *)place.tensor)[place.element + channel]) : 0.0f;
 }
 
-KILN_INLINE float activated(float sum, uint32_t activation) {
-    const float coefficients[1] = {1.0f};
-    float powers[1];
-    kiln_powers_of(powers, coefficients, 1);
-    return activation ? kiln_fast_gated(sum, 80.0f, powers, 1) : sum;
+/* sum sigmoid(sum). The sigmoid ends in 0 and 1 where 2^x ends in infinity and 0; the factor of 0 is a finite number,
+ * whose product is -0. */
+KILN_INLINE float silu(float sum) {
+    const float sigmoid = kiln_fast_reciprocal(1.0f + kiln_fast_exp2(sum * -KILN_LOG2_E));
+    return kiln_fast_max(sum, -0x1p127f) * sigmoid;
 }
 
 /* Writes a sequence's next state row by row, from the oldest on: a row that it takes over from the previous state lies
@@ -59,32 +59,36 @@ KILN_INLINE void put_state(const kiln_causal_conv1d_args *args, kiln_span s, uin
     }
 }
 
-/* A vector of a tensor, or zeros if the tensor is NULL. */
-KILN_INLINE void values_of(float *values, const void *tensor, uint64_t element) {
-    kiln_conv_place place = {tensor, element};
-    kiln_vector_values(values, load(place, 0));
-}
-
 /* Writes a vector of y from its sums. */
 KILN_INLINE void put_vector(const kiln_causal_conv1d_args *args, float *sums, uint32_t token, uint64_t channel) {
-    float residuals[KILN_VECTOR];
-    values_of(residuals, args->residual, token * (uint64_t)args->residual_stride + channel);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR; i++)
-        sums[i] = activated(sums[i], args->activation) + residuals[i];
+    const kiln_element *residual = (const kiln_element *)args->residual;
+    kiln_vector held;
+    if (residual) held = kiln_vector_load(residual + token * (uint64_t)args->residual_stride + channel);
+    if (args->activation) {
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            sums[i] = silu(sums[i]);
+    }
+    if (residual) {
+        float residuals[KILN_VECTOR];
+        kiln_vector_values(residuals, held);
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i++)
+            sums[i] += residuals[i];
+    }
     kiln_vector_store((kiln_element *)args->y + token * (uint64_t)args->y_stride + channel, kiln_vector_of(sums));
 }
 
 /* Computes a token; each input and weight is read when it is needed. */
 KILN_INLINE void put_token(const kiln_causal_conv1d_args *args, kiln_varlen_sequence sequence, uint32_t token,
                            uint64_t channel) {
-    float sums[KILN_VECTOR];
-    values_of(sums, args->bias, channel);
+    float sums[KILN_VECTOR] = {0.0f};
+    if (args->bias) kiln_vector_values(sums, kiln_vector_load((const kiln_element *)args->bias + channel));
+    const kiln_element *factors = (const kiln_element *)args->weight + channel;
     KILN_LOOP
-    for (uint32_t row = 0; row < args->width; row++) {
-        kiln_conv_place factors = {args->weight, row * (uint64_t)args->shape.cols};
+    for (uint32_t row = 0; row < args->width; row++, factors += (uint64_t)args->shape.cols) {
         uint32_t before = (args->width - 1 - row) * args->dilation;
-        kiln_vector_products(sums, load(factors, channel),
+        kiln_vector_products(sums, kiln_vector_load(factors),
                              load(kiln_conv_before(args, sequence, token - sequence.begin, before), channel));
     }
     put_vector(args, sums, token, channel);
@@ -103,7 +107,7 @@ KILN_INLINE void put_element(const kiln_causal_conv1d_args *args, kiln_varlen_se
                        load_one(kiln_conv_before(args, sequence, token - sequence.begin, before), channel), sum);
     }
     ((kiln_element *)args->y)[token * (uint64_t)args->y_stride + channel] =
-        kiln_element_from_f32(activated(sum, args->activation) + load_one(residual, channel));
+        kiln_element_from_f32((args->activation ? silu(sum) : sum) + load_one(residual, channel));
 }
 
 /* Finds the thread's channel, the first of its vector or its only one; false if it has none. */
