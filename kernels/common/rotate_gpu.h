@@ -8,6 +8,12 @@
 #define KILN_KERNELS_COMMON_ROTATE_GPU_H
 
 #include "kernels/common/device.h"
+
+#if defined(__CUDACC__)
+#include "kernels/arch/ptx_flip.h"
+#define KILN_FLIPPED kiln_ptx_flipped
+#endif
+
 #include "kernels/common/place.h"
 #include "kernels/common/turn_source.h"
 #include "kernels/common/values.h"
@@ -24,25 +30,50 @@ typedef struct kiln_pairs {
     uint32_t wide; /* kiln_rotate_wide: what is 16-byte aligned */
 } kiln_pairs;
 
-KILN_INLINE kiln_direction kiln_pair_direction(const kiln_pairs *pairs, const kiln_place *place, uint32_t pair) {
+KILN_INLINE kiln_direction kiln_scaled(kiln_direction d, float scale) {
+    d.cosine *= scale;
+    d.sine *= scale;
+    return d;
+}
+
+KILN_INLINE kiln_direction kiln_frequency_direction(const kiln_pairs *pairs, const kiln_place *place, uint32_t pair) {
+    return kiln_scaled(kiln_direction_of(kiln_angle(place, pairs->frequencies, pair)), pairs->scale);
+}
+
+KILN_INLINE kiln_direction kiln_table_direction(const kiln_pairs *pairs, uint32_t pair) {
     kiln_direction d = {1.0f, 0.0f};
-    if (pairs->source == KILN_TURN_BY_FREQUENCY) {
-        d = kiln_direction_of(kiln_angle(place, pairs->frequencies, pair));
-    } else if (pairs->inside && pairs->source == KILN_TURN_BY_TABLE) {
+    if (pairs->inside && pairs->source == KILN_TURN_BY_TABLE) {
         d.cosine = kiln_element_to_f32(((const kiln_element *)pairs->cosines)[pair]);
         d.sine = kiln_element_to_f32(((const kiln_element *)pairs->sines)[pair]);
     } else if (pairs->inside && pairs->source == KILN_TURN_BY_TABLE_F32) {
         d.cosine = ((const float *)pairs->cosines)[pair];
         d.sine = ((const float *)pairs->sines)[pair];
     }
-    d.cosine *= pairs->scale;
-    d.sine *= pairs->scale;
-    return d;
+    return kiln_scaled(d, pairs->scale);
+}
+
+KILN_INLINE kiln_direction kiln_pair_direction(const kiln_pairs *pairs, const kiln_place *place, uint32_t pair) {
+    if (pairs->source == KILN_TURN_BY_FREQUENCY) return kiln_frequency_direction(pairs, place, pair);
+    return kiln_table_direction(pairs, pair);
+}
+
+/* The directions of two neighbouring pairs from left on, and of two from right on. */
+KILN_INLINE void kiln_quad_directions(kiln_direction *d, const kiln_pairs *pairs, const kiln_place *place,
+                                      uint32_t left, uint32_t right) {
+    if (pairs->source == KILN_TURN_BY_FREQUENCY) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < 4; i++)
+            d[i] = kiln_frequency_direction(pairs, place, (i < 2 ? left : right) + i % 2);
+        return;
+    }
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++)
+        d[i] = kiln_table_direction(pairs, (i < 2 ? left : right) + i % 2);
 }
 
 KILN_INLINE void kiln_turn(float *a, float *b, kiln_direction d) {
     float first = *a, second = *b;
-    *a = KILN_FMA(first, d.cosine, -(second * d.sine));
+    *a = KILN_FMA(first, d.cosine, second * -d.sine);
     *b = KILN_FMA(first, d.sine, second * d.cosine);
 }
 
@@ -73,51 +104,75 @@ KILN_INLINE void kiln_turn_give(kiln_vector *vector, const float *values) {
 #define KILN_TURN_QUADS KILN_LOOP
 #endif
 
-/* Rotates the pairs of two vectors, from pair number first on. */
-KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
-                                   const kiln_element *x, uint32_t first, uint32_t second) {
-    kiln_vector va = kiln_vector_load(x + first), vb = kiln_vector_load(x + second);
-    uint32_t left = first, right = first + 2; /* the first of two pairs each, whose directions a quad needs */
-    if (pairs->step == 1) {
-        left = first / 2;
-        right = second / 2;
+/* How many heads of a token a thread has at most: one, unless the includer says otherwise. Their directions are
+ * computed once. */
+#if !defined(KILN_TURN_HEADS)
+#define KILN_TURN_HEADS 1
+#endif
+
+/* A thread's heads: the first, and how many elements the next is further on. */
+typedef struct kiln_heads {
+    kiln_element *y;
+    const kiln_element *x;
+    uint64_t y_step, x_step;
+    uint32_t count;
+} kiln_heads;
+
+/* The unrolled loop over them. */
+#define KILN_FOR_HEADS(heads, h)                   \
+    KILN_UNROLL                                    \
+    for (uint32_t h = 0; h < KILN_TURN_HEADS; h++) \
+        if (h < (heads)->count)
+
+/* Rotates two quads of pairs, whose elements are adjacent or not. */
+KILN_INLINE void kiln_turn_quads(float *a, float *b, const kiln_direction *d, bool adjacent) {
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4 && !adjacent; i++)
+        kiln_turn(&a[i], &b[i], d[i]);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 2 && adjacent; i++) {
+        kiln_turn(&a[2 * i], &a[2 * i + 1], d[i]);
+        kiln_turn(&b[2 * i], &b[2 * i + 1], d[2 + i]);
     }
-    float a[4], b[4];
-    kiln_direction d[4];
-    KILN_TURN_QUADS
-    for (uint32_t quad = 0; quad < KILN_QUADS; quad++) {
-        kiln_turn_take(&va, a);
-        kiln_turn_take(&vb, b);
-        KILN_UNROLL
-        for (uint32_t i = 0; i < 2; i++) {
-            d[i] = kiln_pair_direction(pairs, place, left + i);
-            d[2 + i] = kiln_pair_direction(pairs, place, right + i);
-        }
-        if (pairs->step != 1) {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < 4; i++)
-                kiln_turn(&a[i], &b[i], d[i]);
-            left += 4;
-            right += 4;
-        } else {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < 2; i++) {
-                kiln_turn(&a[2 * i], &a[2 * i + 1], d[i]);
-                kiln_turn(&b[2 * i], &b[2 * i + 1], d[2 + i]);
-            }
-            left += 2;
-            right += 2;
-        }
-        kiln_turn_give(&va, a);
-        kiln_turn_give(&vb, b);
-    }
-    kiln_vector_store(y + first, va);
-    kiln_vector_store(y + second, vb);
 }
 
-/* A thread's share of a head: the thread is number lane of lanes. */
-KILN_INLINE void kiln_turn_head(const kiln_pairs *pairs, const kiln_place *place, kiln_element *y,
-                                const kiln_element *x, uint32_t lane, uint32_t lanes) {
+/* Rotates the pairs of two vectors of each head, from element number first and second on. */
+KILN_INLINE void kiln_turn_vectors(const kiln_pairs *pairs, const kiln_place *place, const kiln_heads *heads,
+                                   uint32_t first, uint32_t second) {
+    const bool adjacent = pairs->step == 1;
+    kiln_vector va[KILN_TURN_HEADS], vb[KILN_TURN_HEADS];
+    KILN_FOR_HEADS(heads, h) {
+        va[h] = kiln_vector_load(heads->x + h * heads->x_step + first);
+        vb[h] = kiln_vector_load(heads->x + h * heads->x_step + second);
+    }
+    /* The first of two pairs each, whose directions a quad needs. */
+    uint32_t left = adjacent ? first / 2 : first, right = adjacent ? second / 2 : first + 2;
+    const uint32_t step = adjacent ? 2 : 4;
+    KILN_TURN_QUADS
+    for (uint32_t quad = 0; quad < KILN_QUADS; quad++, left += step, right += step) {
+        kiln_direction d[4];
+        kiln_quad_directions(d, pairs, place, left, right);
+        KILN_FOR_HEADS(heads, h) {
+            float a[4], b[4];
+            kiln_turn_take(&va[h], a);
+            kiln_turn_take(&vb[h], b);
+            if (adjacent)
+                kiln_turn_quads(a, b, d, true);
+            else
+                kiln_turn_quads(a, b, d, false);
+            kiln_turn_give(&va[h], a);
+            kiln_turn_give(&vb[h], b);
+        }
+    }
+    KILN_FOR_HEADS(heads, h) {
+        kiln_vector_store(heads->y + h * heads->y_step + first, va[h]);
+        kiln_vector_store(heads->y + h * heads->y_step + second, vb[h]);
+    }
+}
+
+/* A thread's share of its heads: the thread is number lane of lanes. */
+KILN_INLINE void kiln_turn_heads(const kiln_pairs *pairs, const kiln_place *place, const kiln_heads *heads,
+                                 uint32_t lane, uint32_t lanes) {
     if (pairs->wide & KILN_ROTATE_WIDE_HEADS) {
         KILN_LOOP
         for (uint32_t begin = 0; begin + lane * KILN_VECTOR < pairs->count; begin += lanes * KILN_VECTOR) {
@@ -127,7 +182,7 @@ KILN_INLINE void kiln_turn_head(const kiln_pairs *pairs, const kiln_place *place
                 first += begin;
                 second = first + (rest < round ? rest : round);
             }
-            kiln_turn_vectors(pairs, place, y, x, first, second);
+            kiln_turn_vectors(pairs, place, heads, first, second);
         }
         return;
     }
@@ -135,10 +190,16 @@ KILN_INLINE void kiln_turn_head(const kiln_pairs *pairs, const kiln_place *place
     KILN_LOOP
     for (uint32_t pair = lane; pair < pairs->count; pair += lanes) {
         uint64_t first = (uint64_t)pair * stride, second = first + pairs->step;
-        float a = kiln_element_to_f32(x[first]), b = kiln_element_to_f32(x[second]);
-        kiln_turn(&a, &b, kiln_pair_direction(pairs, place, pair));
-        y[first] = kiln_element_from_f32(a);
-        y[second] = kiln_element_from_f32(b);
+        const kiln_direction d = kiln_pair_direction(pairs, place, pair);
+        const kiln_element *x = heads->x;
+        kiln_element *y = heads->y;
+        KILN_LOOP
+        for (uint32_t h = 0; h < heads->count; h++, x += heads->x_step, y += heads->y_step) {
+            float a = kiln_element_to_f32(x[first]), b = kiln_element_to_f32(x[second]);
+            kiln_turn(&a, &b, d);
+            y[first] = kiln_element_from_f32(a);
+            y[second] = kiln_element_from_f32(b);
+        }
     }
 }
 

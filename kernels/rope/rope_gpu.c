@@ -9,10 +9,15 @@
  * 2026-11-26; bf16, 16384 tokens of 32 heads of 128, table of bf16, a copy 90.2 us): 92.8 us, one head for
  * a thread 104.7 us; before, 96.9 us. Of 8 heads 25.3 us instead of 28.2.
  * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope */
+#include "kernels/rope/rope_args.h"
+
+#define KILN_TURN_HEADS KILN_ROPE_HEADS
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)
+#define KILN_TURN_QUADS KILN_UNROLL /* memory is so fast that moving words between registers would count */
+#endif
 #include "kernels/common/rotate_gpu.h"
 
 #include "kernels/common/index.h"
-#include "kernels/rope/rope_args.h"
 
 #if defined(__CUDACC__)
 /* Four blocks of a multiprocessor: NVIDIA's assembler would spill for five. */
@@ -135,9 +140,9 @@ KILN_ENTRY(rope, kiln_rope_args) {
     inside = true;
 #endif
     kiln_pairs pairs = {args.frequencies, cosines, sines, args.scale, source, inside, args.pairs, args.step, args.wide};
-    kiln_place place = {{position, 0, 0}, args.pairs, args.pairs};
-    KILN_LOOP
-    for (uint32_t i = 0; i < KILN_ROPE_HEADS && head < args.heads; i++, head += slots)
-        kiln_turn_head(&pairs, &place, y + head * (uint64_t)args.y_head_stride, x + head * (uint64_t)args.x_head_stride,
-                       lane, lanes);
+    const kiln_place place = {{position, position, position}, 0, 0}; /* one axis */
+    const kiln_heads heads = {y + head * (uint64_t)args.y_head_stride, x + head * (uint64_t)args.x_head_stride,
+                              slots * (uint64_t)args.y_head_stride, slots * (uint64_t)args.x_head_stride,
+                              head + slots < args.heads ? 2u : 1u};
+    kiln_turn_heads(&pairs, &place, &heads, lane, lanes);
 }

@@ -23,7 +23,8 @@ KILN_ENTRY(rope3d, kiln_rope3d_args) {
     x += head * (uint64_t)args.x_head_stride;
     y += head * (uint64_t)args.y_head_stride;
     if (kiln_grid_place(args.grids + 3 * sequence, row % args.tokens, &place)) {
-        kiln_turn_head(&pairs, &place, y, x, lane, lanes);
+        const kiln_heads heads = {y, x, 0, 0, 1};
+        kiln_turn_heads(&pairs, &place, &heads, lane, lanes);
         return;
     }
     KILN_LOOP

@@ -202,11 +202,10 @@ KILN_INLINE void take_directions(directions *all, const kiln_rope_kv_store_args 
             all->d[i].sine = pairs.inside ? sines[i] : 0.0f;
         }
     }
+    if (args->scale == 1.0f) return;
     KILN_UNROLL
-    for (int i = 0; i < 2 * RUN; i++) {
-        all->d[i].cosine *= args->scale;
-        all->d[i].sine *= args->scale;
-    }
+    for (int i = 0; i < 2 * RUN; i++)
+        all->d[i] = kiln_scaled(all->d[i], args->scale);
 }
 
 KILN_INLINE void turn_vectors(kiln_vector *vectors, const directions *all, bool adjacent) {
@@ -230,7 +229,7 @@ KILN_INLINE void turn_vectors(kiln_vector *vectors, const directions *all, bool 
 
 /* Before the loop over the halves of a head: one copy of the conversion, for the size of the image, but where memory is
  * so fast that moving vectors between registers would count. */
-#if defined(KILN_PART_f32) && defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 #define FOR_HALVES KILN_UNROLL
 #else
 #define FOR_HALVES KILN_LOOP
@@ -269,12 +268,11 @@ KILN_INLINE void run_vectors(const kiln_rope_kv_store_args *args, const share *a
             const target t = target_of(LATE(args), &s, rotates);
             if (t.turned) turn_vectors(held, &d, adjacent);
             FOR_HALVES
-            for (uint32_t half = 0; half < 2; half++) {
-                if (t.there && (!half || rotates)) give_vector(&t, half ? second : first, held[0]);
-                KILN_UNROLL
-                for (uint32_t j = 1; j < 2 * HEADS; j++)
-                    held[j - 1] = held[j];
-            }
+            for (uint32_t half = 0; half < 2; half++)
+                if (t.there && (!half || rotates)) give_vector(&t, half ? second : first, half ? held[1] : held[0]);
+            KILN_UNROLL
+            for (uint32_t j = 2; j < 2 * HEADS; j++)
+                held[j - 2] = held[j];
         }
     }
 }
@@ -285,10 +283,7 @@ KILN_INLINE void run_vectors(const kiln_rope_kv_store_args *args, const share *a
 KILN_INLINE kiln_direction take_direction(const kiln_rope_kv_store_args *args, raw_index position, uint32_t pair) {
     if (args->source == KILN_TURN_BY_FREQUENCY) {
         const uint64_t turns = args->frequencies[pair];
-        kiln_direction d = kiln_direction_of(raw_value(position, args->positions_64) * turns);
-        d.cosine *= args->scale;
-        d.sine *= args->scale;
-        return d;
+        return kiln_scaled(kiln_direction_of(raw_value(position, args->positions_64) * turns), args->scale);
     }
     const kiln_place none = {{0, 0, 0}, 0, 0};
     const kiln_pairs pairs = pairs_of(args, raw_value(position, args->positions_64));
