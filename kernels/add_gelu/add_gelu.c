@@ -5,7 +5,8 @@
 #define KILN_HOST add_gelu
 #include "kernels/common/operator.h"
 
-/* The last fields of the argument struct, copied as they are. */
+/* The last fields of the argument struct, copied as they are, but that no last coefficient is 0, whose product with the
+ * infinite square of a great t would be NaN. */
 typedef struct form {
     float bound;
     float coefficients[KILN_ADD_GELU_COEFFICIENTS];
@@ -40,6 +41,7 @@ static kiln_status add_gelu(kiln_stream *stream, const kiln_add_gelu_params *par
         .x_stride = tensors[1].stride,
     };
     memcpy(&args.bound, &forms[params->approx], sizeof(form));
+    if (params->approx != KILN_GELU_ERF) args.coefficients[KILN_ADD_GELU_COEFFICIENTS - 1] = 0x1p-126f;
     kiln_launch_config config;
     KILN__TRY(kiln__elementwise_pairs(name, rows, cols, kiln__part_size_log2(part), wide, &args.shape, &config));
     return launch(stream, part, KERNEL_add_gelu, &config, &args, sizeof args);

@@ -7,34 +7,27 @@
  * All forms of GELU are t sigmoid(t P(t^2)), whose coefficients come with the arguments: one code path, no branch.
  *
  * Floor: one read and one write of the tensor at memory bandwidth, 8 bytes an element of f32, 4 of 16 bits; bias comes
- * from the caches. docs/kernel-report.md has the instruction counts. Measured (H100 80GB HBM3, driver 580.159.04,
- * 2026-11-26; bf16, [16384, 4096], a copy of it 90.2 us): 91.1 us; before, with four vectors one after the other, 93.8
- * us. Test: build/tests/ops/add_gelu_test. Bench: build/kiln bench add_gelu */
+ * from the caches. Instructions in 16 bits take longer than 0.6 of the memory's time on sm_100 (0.66 to 0.68) and on
+ * the early chips of gfx9 (0.72 to 0.75; predicted): P of erf has 9 coefficients, and a third are those of a thread's
+ * begin, which four vectors for each thread would share; that cost an H100 1 to 2 % of the time. Measured (H100 80GB
+ * HBM3, driver 580.159.04, 2026-11-26; bf16, [16384, 4096], a copy of it 90.2 us): 91.1 us; before, with four vectors
+ * one after the other, 93.8 us. Test: build/tests/ops/add_gelu_test. Bench: build/kiln bench add_gelu */
 #include "kernels/add_gelu/add_gelu_args.h"
 #include "kernels/common/packed.h"
 #include "kernels/common/span.h"
 
-enum { AHEAD = 2 }; /* vectors that a thread has in flight */
-
-/* kiln_fast_gated of two elements in fewer instructions. On NVIDIA t^2 is limited to the square of the bound, beyond
- * which the sigmoid is 0 or 1, and t to a finite number, whose product with 0 is -0. AMD's median limits t at once, and
- * its compiler joins the last product with the conversion to f16, which adds +0. */
-KILN_INLINE void gate_two(float *t, float bound, const float *powers) {
-    float c[2], arguments[2];
-#if defined(__CUDACC__)
-    const kiln_packed factor = kiln_pack(t[0], t[1]);
-    float squares[2];
-    kiln_unpack(squares, kiln_packed_mul(factor, factor));
-    const kiln_packed square = kiln_pack(fminf(squares[0], bound * bound), fminf(squares[1], bound * bound));
-    KILN_UNROLL
-    for (int i = 0; i < 2; i++)
-        c[i] = kiln_fast_max(t[i], -0x1p127f);
-#else
-    KILN_UNROLL
-    for (int i = 0; i < 2; i++)
-        c[i] = kiln_fast_clamp(t[i], bound);
-    const kiln_packed factor = kiln_pack(c[0], c[1]), square = kiln_packed_mul(factor, factor);
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)
+#include "kernels/arch/sm100_mixed_add.h"
 #endif
+
+enum { AHEAD = 2 }; /* vectors that a thread has, all in flight */
+
+/* kiln_fast_gated of two elements in fewer instructions: t need not be limited to the bound, since P of the greatest
+ * squares is great, too, and the sigmoid 0 or 1. Of -inf the factor of 0 is a finite number, whose product is -0. AMD's
+ * compiler joins the last product with the conversion to f16, which adds +0. */
+KILN_INLINE void gate_two(float *t, float bound, const float *powers) {
+    float arguments[2];
+    const kiln_packed factor = kiln_pack(t[0], t[1]), square = kiln_packed_mul(factor, factor);
     enum { LAST = KILN_ADD_GELU_COEFFICIENTS - 1 };
     kiln_packed p = kiln_pack(powers[LAST], powers[LAST]);
     KILN_UNROLL
@@ -45,10 +38,54 @@ KILN_INLINE void gate_two(float *t, float bound, const float *powers) {
     for (int i = 0; i < 2; i++) {
         const float sigmoid = kiln_fast_reciprocal(1.0f + kiln_fast_exp2(arguments[i]));
 #if defined(__CUDACC__)
-        t[i] = c[i] * sigmoid;
+        t[i] = kiln_fast_max(t[i], -0x1p127f) * sigmoid;
 #else
         t[i] = t[i] < -bound ? -0.0f : t[i] * sigmoid;
 #endif
+    }
+}
+
+/* Adds a vector's elements to sums. */
+KILN_INLINE void add_vector(float *sums, kiln_vector vector) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)
+    KILN_UNROLL
+    for (int i = 0; i < 4; i++)
+#if defined(KILN_PART_f16)
+        kiln_sm100_add_f16x2(&sums[2 * i], vector.words[i]);
+#else
+        kiln_sm100_add_bf16x2(&sums[2 * i], vector.words[i]);
+#endif
+#else
+    float addends[KILN_VECTOR];
+    kiln_vector_values(addends, vector);
+    KILN_UNROLL
+    for (int i = 0; i < KILN_VECTOR; i++)
+        sums[i] += addends[i];
+#endif
+}
+
+/* The thread's vectors, which are `step` elements apart. */
+KILN_INLINE void put_vectors(const kiln_add_gelu_args *args, kiln_element *y, const kiln_element *x,
+                             const kiln_element *bias, uint32_t count, uint32_t step, const float *powers) {
+    kiln_vector in[AHEAD], add[AHEAD];
+    KILN_UNROLL
+    for (uint32_t k = 0; k < AHEAD; k++)
+        if (k < count) in[k] = kiln_vector_load(x + k * step);
+    if (args->bias) {
+        KILN_UNROLL
+        for (uint32_t k = 0; k < AHEAD; k++)
+            if (k < count) add[k] = kiln_vector_load(bias + k * step);
+    }
+    KILN_UNROLL
+    for (uint32_t k = 0; k < AHEAD; k++) {
+        if (k >= count) break;
+        float values[KILN_VECTOR];
+        kiln_vector_values(values, in[k]);
+        if (args->bias) add_vector(values, add[k]);
+        KILN_UNROLL
+        for (int i = 0; i < KILN_VECTOR; i += 2)
+            gate_two(&values[i], args->bound, powers);
+        kiln_vector_store(y + k * step, kiln_vector_of(values));
     }
 }
 
@@ -56,43 +93,20 @@ KILN_ENTRY(add_gelu, kiln_add_gelu_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
     const kiln_element *x = kiln_span_of_input(s, args.x, args.x_stride);
-    const kiln_element *bias = args.bias ? (const kiln_element *)args.bias + s.start : 0;
+    const kiln_element *bias = (const kiln_element *)args.bias + s.start;
     kiln_element *y = kiln_span_in(s, args.y, args.y_stride);
 
     float powers[KILN_ADD_GELU_COEFFICIENTS];
     kiln_powers_of(powers, args.coefficients, KILN_ADD_GELU_COEFFICIENTS);
 
-    KILN_LOOP
-    for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
-        kiln_vector in[AHEAD], add[AHEAD];
-        KILN_UNROLL
-        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
-            if (vector < s.whole) in[k] = kiln_vector_load(x + vector * KILN_VECTOR);
-        if (bias) {
-            KILN_UNROLL
-            for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes)
-                if (vector < s.whole) add[k] = kiln_vector_load(bias + vector * KILN_VECTOR);
-        }
-        KILN_UNROLL
-        for (uint32_t k = 0, vector = begin; k < AHEAD; k++, vector += s.lanes) {
-            if (vector >= s.whole) break;
-            float values[KILN_VECTOR], addends[KILN_VECTOR];
-            kiln_vector_values(values, in[k]);
-            if (bias) {
-                kiln_vector_values(addends, add[k]);
-                KILN_UNROLL
-                for (int i = 0; i < KILN_VECTOR; i++)
-                    values[i] += addends[i];
-            }
-            KILN_UNROLL
-            for (int i = 0; i < KILN_VECTOR; i += 2)
-                gate_two(&values[i], args.bound, powers);
-            kiln_vector_store(y + vector * KILN_VECTOR, kiln_vector_of(values));
-        }
+    if (s.first < s.whole) {
+        const uint32_t at = s.first * KILN_VECTOR;
+        put_vectors(&args, y + at, x + at, bias + at, s.first + s.lanes < s.whole ? 2 : 1, s.lanes * KILN_VECTOR,
+                    powers);
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
-        float addend = bias ? kiln_element_to_f32(bias[i]) : 0.0f;
+        float addend = args.bias ? kiln_element_to_f32(bias[i]) : 0.0f;
         float t[2] = {kiln_element_to_f32(x[i]) + addend, 0.0f};
         gate_two(t, args.bound, powers);
         y[i] = kiln_element_from_f32(t[0]);
