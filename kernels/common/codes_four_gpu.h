@@ -7,7 +7,7 @@
 #define KILN_KERNELS_COMMON_CODES_FOUR_GPU_H
 
 #include "kernels/common/codes_gpu.h"
-#include "kernels/common/e4m3_eight.h"
+#include "kernels/common/e4m3_finite.h"
 #include "kernels/common/row_reduce.h"
 
 enum { KILN_FOUR = 4 };
@@ -67,26 +67,8 @@ KILN_INLINE float kiln_four_row_greatest(float value, uint32_t lanes_log2, float
     return lanes_log2 < KILN_BLOCK_LOG2 ? value : kiln_four_greater(value, 2);
 }
 
-/* The number that is the unit of the values that become codes: FNUZ codes are those of halves. */
-#if defined(__gfx942__)
-#define KILN_FOUR_UNIT(format) ((format) == KILN_CODES_E4M3 ? 0.5f : 1.0f)
-#else
-#define KILN_FOUR_UNIT(format) 1.0f
-#endif
-
-/* The E4M3 codes of four magnitudes of at most 448.01, and of 480, whose code is NaN's. */
-KILN_INLINE uint32_t kiln_four_e4m3(const float *values) {
-#if defined(__gfx942__)
-    const uint32_t codes = kiln_gfx942_cvt_fnuz_x4(values);
-#else
-    float magnitudes[4];
-    KILN_UNROLL
-    for (int i = 0; i < 4; i++)
-        magnitudes[i] = __builtin_fabsf(values[i]);
-    const uint32_t codes = kiln_e4m3_four_magnitudes(magnitudes);
-#endif
-    return codes | (kiln_float_bytes(values, 1, 3) & 0x80808080u);
-}
+/* The number that is the unit of the values that become codes. */
+#define KILN_FOUR_UNIT(format) ((format) == KILN_CODES_E4M3 ? KILN_E4M3_UNIT : 1.0f)
 
 /* Values that are codes' but for infinities and NaN, limited; 480 has the code of NaN. In a loop, for the size of the
  * image: they are shifted in through the last place. */
@@ -131,7 +113,7 @@ KILN_INLINE void kiln_four_put(const kiln_codes_args *args, kiln_codes_place p, 
         KILN_UNROLL
         for (int w = 0; w < 2; w++)
             bytes.words[w] =
-                format == KILN_CODES_E4M3 ? kiln_four_e4m3(values[i] + 4 * w) : kiln_four_int8(values[i] + 4 * w);
+                format == KILN_CODES_E4M3 ? kiln_e4m3_finite(values[i] + 4 * w) : kiln_four_int8(values[i] + 4 * w);
         if (p.lane + i * p.lanes < own) *(kiln_eight_bytes *)codes = bytes;
     }
 }

@@ -74,7 +74,7 @@ KILN_INLINE void kiln_eight_write(const kiln_codes_args *args, uint8_t *codes, f
         KILN_UNROLL
         for (int w = 0; w < 2; w++)
             bytes.words[w] =
-                format == KILN_CODES_E4M3 ? kiln_four_e4m3(scaled + 4 * w) : kiln_int8_word(scaled + 4 * w);
+                format == KILN_CODES_E4M3 ? kiln_e4m3_finite(scaled + 4 * w) : kiln_int8_word(scaled + 4 * w);
         *(kiln_eight_bytes *)codes = bytes;
         return;
     }

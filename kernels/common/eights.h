@@ -1,11 +1,14 @@
-/* What kernels that quantise their own result share: a row's eights in registers, as pairs of f32 that one
- * instruction computes with, become codes of 8 bits. Results are those of single numbers. */
+/* What kernels that quantise their own result share from sm_80 on: a row's eights in registers, as pairs of f32 that
+ * one instruction computes with where the device has it, become codes of 8 bits. Results are those of single numbers.
+ */
 #ifndef KILN_KERNELS_COMMON_EIGHTS_H
 #define KILN_KERNELS_COMMON_EIGHTS_H
 
 #include "kernels/arch/ptx_shuffle.h"
+#include "kernels/arch/sm80_greater_or_nan.h"
 #include "kernels/arch/sm86_greater_or_nan.h"
 #include "kernels/common/codes_sm90a.h"
+#include "kernels/common/e4m3_finite.h"
 #include "kernels/common/packed.h"
 
 enum { KILN_EIGHT_PAIRS = KILN_EIGHT / 2 };
@@ -63,13 +66,17 @@ KILN_INLINE void kiln_eight_multiply(kiln_packed *pairs, const kiln_packed *fact
         pairs[i] = kiln_packed_mul(pairs[i], factors[i]);
 }
 
-/* The greater of a magnitude and an eight's, with some sign, or NaN if there is one. */
+/* The greater of a magnitude and an eight's, or NaN if there is one. From sm_86 on it has some sign. */
 KILN_INLINE float kiln_eight_greater_or_nan(const kiln_packed *pairs, float greatest) {
     float values[KILN_EIGHT];
     kiln_eight_unpack(values, pairs);
     KILN_UNROLL
     for (int i = 0; i < KILN_EIGHT; i++)
+#if __CUDA_ARCH__ >= 860
         greatest = kiln_sm86_greater_or_nan_f32(greatest, values[i]);
+#else
+        greatest = kiln_sm80_greater_or_nan_f32(greatest, __builtin_fabsf(values[i]));
+#endif
     return greatest;
 }
 
@@ -118,8 +125,20 @@ KILN_INLINE float kiln_eights_most(kiln_codes_format format) {
     return format == KILN_CODES_E4M3 ? KILN_E4M3_GREATEST : 127.0f;
 }
 
-/* The codes of an eight of a row whose greatest magnitude is finite, by whose scale the factor divides. */
+/* What the factor of a row's codes is multiplied by beforehand. */
+KILN_INLINE float kiln_eights_unit(kiln_codes_format format) {
+    return format == KILN_CODES_E4M3 ? KILN_E4M3_UNIT : 1.0f;
+}
+
+/* Whether kiln_eight_codes_finite is for a row of that greatest magnitude, which is finite then and whose factor, times
+ * the unit, is a normal number. */
+KILN_INLINE bool kiln_eights_finite(float greatest, kiln_codes_format format) {
+    return greatest < (kiln_eights_unit(format) < 1.0f ? 0x1p120f : KILN_INFINITY);
+}
+
+/* The codes of an eight of such a row, by whose scale the factor divides. */
 KILN_INLINE kiln_eight_bytes kiln_eight_codes_finite(const kiln_packed *pairs, float factor, kiln_codes_format format) {
+    factor *= kiln_eights_unit(format);
     const kiln_packed both = kiln_pack(factor, factor), one = kiln_pack(0x1.8p23f, 0x1.8p23f);
     kiln_packed products[KILN_EIGHT_PAIRS];
     float scaled[KILN_EIGHT];
@@ -133,7 +152,7 @@ KILN_INLINE kiln_eight_bytes kiln_eight_codes_finite(const kiln_packed *pairs, f
     KILN_UNROLL
     for (int w = 0; w < 2; w++)
         bytes.words[w] =
-            format == KILN_CODES_E4M3 ? kiln_e4m3_word(scaled + 4 * w) : kiln_float_bytes(scaled + 4 * w, 1, 0);
+            format == KILN_CODES_E4M3 ? kiln_e4m3_finite(scaled + 4 * w) : kiln_float_bytes(scaled + 4 * w, 1, 0);
     return bytes;
 }
 
@@ -149,7 +168,7 @@ KILN_INLINE kiln_eight_bytes kiln_eight_codes_special(const kiln_packed *pairs, 
 }
 
 /* Writes the codes of COUNT eights of a thread, KILN_BLOCK apart from each other, with their row's computed scale.
- * greatest: the row's, which is finite. */
+ * greatest: the row's, for which kiln_eights_finite is true. */
 template <int COUNT, bool FULL>
 KILN_INLINE void kiln_eights_put_finite(const kiln_codes_args *args, kiln_codes_place p, uint32_t eights,
                                         const kiln_packed (*values)[KILN_EIGHT_PAIRS], float greatest,
@@ -215,7 +234,7 @@ KILN_INLINE void kiln_eights_put(const kiln_codes_args *args, kiln_codes_place p
     for (uint32_t i = 0; i < COUNT; i++)
         if (kiln_eight_is<FULL>(i, eights)) greatest = kiln_eight_greater_or_nan(values[i], greatest);
     greatest = kiln_eights_block_greatest(__builtin_fabsf(greatest), exchange); /* NaN has the greatest bits */
-    if (greatest < KILN_INFINITY)
+    if (kiln_eights_finite(greatest, format))
         kiln_eights_put_finite<COUNT, FULL>(args, p, eights, values, greatest, format);
     else
         kiln_eights_put_special<COUNT>(args, p, eights, values, exchange, format);

@@ -1,16 +1,18 @@
 /* rmsnorm_fp8 and rmsnorm_int8 from sm_80 on, for aligned rows that a block shares and has in registers: a thread has
- * up to four eights of a row as pairs of f32 (eights_sm80.h). */
+ * up to four eights of a row as pairs of f32 (eights.h). */
 #ifndef KILN_KERNELS_COMMON_RMSNORM_CODES_EIGHTS_H
 #define KILN_KERNELS_COMMON_RMSNORM_CODES_EIGHTS_H
 
-#include "kernels/common/eights_sm80.h"
+#include "kernels/common/eights.h"
 #include "kernels/common/rmsnorm_codes_gpu.h"
 
 enum {
+    KILN_RMSNORM_SM100 = __CUDA_ARCH__ >= 1000,
     KILN_RMSNORM_EIGHTS = 4,
-    KILN_RMSNORM_SOME = __CUDA_ARCH__ >= 1000 ? 4 : 3, /* where not all threads have all: ptxas would spill */
-    KILN_RMSNORM_FULL = KILN_VECTOR > 4,               /* whether rows can be without questions */
-    KILN_RMSNORM_WEIGHTS = KILN_RMSNORM_FULL && __CUDA_ARCH__ >= 1000 /* whether registers are for all weights, too */
+    KILN_RMSNORM_FULL = KILN_VECTOR > 4 || !KILN_RMSNORM_SM100,  /* whether rows can be without questions */
+    KILN_RMSNORM_OTHERS = KILN_VECTOR > 4 || KILN_RMSNORM_SM100, /* and with them, which spilled elsewhere */
+    KILN_RMSNORM_SOME = KILN_RMSNORM_SM100 ? 4 : 3,              /* eights of these: ptxas would spill */
+    KILN_RMSNORM_WEIGHTS = KILN_VECTOR > 4 && KILN_RMSNORM_SM100 /* whether registers are for all weights, too */
 };
 
 /* kiln_eight_squares of pairs. */
@@ -88,10 +90,11 @@ KILN_INLINE void kiln_rmsnorm_row_of(const kiln_rmsnorm_codes_args *args, kiln_c
             kiln_eight_multiply(values[i], factors);
         }
     }
-    kiln_eights_finish<COUNT, FULL>(out, p, eights, values, exchange, format);
+    kiln_eights_put<COUNT, FULL>(out, p, eights, values, exchange, format);
 }
 
-/* Returns whether it did the call. Rows of 4096 and 8192 columns are without questions for each eight. */
+/* Returns whether it did the call. Rows of 4096 and 8192 columns are without questions for each eight; of f32 they are
+ * the only ones before sm_100. */
 KILN_INLINE bool kiln_rmsnorm_eights(const kiln_rmsnorm_codes_args *args, kiln_codes_exchange *exchange,
                                      kiln_codes_format format) {
     enum { MOST = KILN_RMSNORM_EIGHTS, HALF = MOST / 2 };
@@ -100,7 +103,7 @@ KILN_INLINE bool kiln_rmsnorm_eights(const kiln_rmsnorm_codes_args *args, kiln_c
         kiln_rmsnorm_row_of<MOST, true>(args, exchange, format);
     else if (KILN_RMSNORM_FULL && args->out.eights == HALF * KILN_BLOCK)
         kiln_rmsnorm_row_of<HALF, true>(args, exchange, format);
-    else if (args->out.rounds <= KILN_RMSNORM_SOME)
+    else if (KILN_RMSNORM_OTHERS && args->out.rounds <= KILN_RMSNORM_SOME)
         kiln_rmsnorm_row_of<KILN_RMSNORM_SOME, false>(args, exchange, format);
     else
         return false;

@@ -15,7 +15,7 @@ typedef struct kiln_silu_mul_codes_args {
     int64_t up_stride;
     float bound; /* the bound and the coefficients that kiln_glu_exactly takes */
     float coefficients[KILN_SILU_MUL_CODES_COEFFICIENTS];
-    uint32_t four; /* non-zero: rows are those of codes_four_gpu.h, which some kernels have no use for */
+    uint32_t four; /* non-zero: rows for codes_four_gpu.h on AMD, for silu_mul_codes_eights.h on NVIDIA */
 } kiln_silu_mul_codes_args;
 KILN_ARGS_END
 

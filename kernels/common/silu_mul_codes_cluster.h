@@ -1,7 +1,8 @@
 /* silu_mul_fp8 and silu_mul_int8 on sm_90a for few long rows that have one scale each, SiLU's, with the format's
- * greatest number for smax: a cluster of eight blocks has a row, and each thread one eight, so that a row's inputs are
- * asked for at once and its arithmetic is on eight multiprocessors. The blocks meet once: each warp tells all of them
- * the greatest magnitude that it has. Threads beyond the row have its last eight again, which changes none. */
+ * greatest number for smax: a cluster of eight blocks has a row, and each thread up to two eights, so that a row's
+ * inputs are asked for at once and its arithmetic is on eight multiprocessors. The blocks meet once: each warp tells
+ * all of them the greatest magnitude that it has. Threads beyond the row have its last eight again, which changes none.
+ */
 #ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_CLUSTER_H
 #define KILN_KERNELS_COMMON_SILU_MUL_CODES_CLUSTER_H
 
@@ -41,30 +42,56 @@ KILN_INLINE float kiln_silu_mul_tell(float greatest, kiln_silu_mul_told *told, u
 /* A cluster's row. */
 KILN_INLINE void kiln_silu_mul_of_cluster(const kiln_silu_mul_codes_args *args, kiln_silu_mul_told *told,
                                           kiln_codes_format format) {
+    enum { EACH = KILN_SILU_MUL_EIGHTS };
     const kiln_codes_args *out = &args->out;
-    const uint32_t threads = blockDim.x, eight = kiln_tile() * threads + kiln_thread(), last = out->eights - 1;
-    const uint32_t row = blockIdx.y, col = min(eight, last) * KILN_EIGHT;
+    const uint32_t threads = blockDim.x, first = kiln_tile() * threads + kiln_thread();
+    const uint32_t second = first + KILN_SILU_MUL_CLUSTER * threads, last = out->eights - 1, row = blockIdx.y;
     if (row >= (uint32_t)out->rows) return; /* the whole cluster */
     kiln_sm90a_cluster_arrive();
-    kiln_packed results[1][KILN_EIGHT_PAIRS];
-    kiln_silu_mul_pairs<1>(args, results, (const kiln_element *)args->gate + row * (uint64_t)args->gate_stride + col,
-                           (const kiln_element *)args->up + row * (uint64_t)args->up_stride + col);
-    const float own = kiln_eight_greatest_or_nan(results[0], 0.0f);
+    const uint32_t col = min(first, last) * KILN_EIGHT, step = min(second, last) * KILN_EIGHT - col;
+    const kiln_element *gate = (const kiln_element *)args->gate + row * (uint64_t)args->gate_stride + col;
+    const kiln_element *up = (const kiln_element *)args->up + row * (uint64_t)args->up_stride + col;
+    kiln_packed results[EACH][KILN_EIGHT_PAIRS];
+    float greatest = 0.0f;
+    if (second - kiln_thread() % KILN_SUBGROUP <= last) {
+        kiln_silu_mul_pairs<EACH>(args, results, gate, up, step);
+        greatest = kiln_eight_greater_or_nan(results[1], greatest);
+    } else { /* no thread of the warp has two */
+        kiln_silu_mul_pairs<1>(args, results, gate, up, step);
+        KILN_UNROLL
+        for (int e = 0; e < KILN_EIGHT_PAIRS; e++)
+            results[1][e] = results[0][e];
+    }
+    greatest = kiln_eight_greater_or_nan(results[0], greatest);
     kiln_sm90a_cluster_wait();
-    float greatest = kiln_silu_mul_tell(__builtin_fabsf(own), told, threads / KILN_SUBGROUP);
-    const bool finite = greatest < KILN_INFINITY; /* NaN has the greatest bits */
+    greatest = kiln_silu_mul_tell(__builtin_fabsf(greatest), told, threads / KILN_SUBGROUP);
+    const bool finite = kiln_eights_finite(greatest, format); /* NaN has the greatest bits */
     if (!finite) {
         float singles[KILN_EIGHT];
-        kiln_eight_unpack(singles, results[0]);
+        greatest = 0.0f;
+        KILN_UNROLL
+        for (int i = 0; i < EACH; i++) {
+            kiln_eight_unpack(singles, results[i]);
+            greatest = kiln_eight_greatest(singles, greatest);
+        }
         kiln_sm90a_cluster_sync();
-        greatest = kiln_silu_mul_tell(kiln_eight_greatest(singles, 0.0f), told, threads / KILN_SUBGROUP);
+        greatest = kiln_silu_mul_tell(greatest, told, threads / KILN_SUBGROUP);
     }
     const kiln_scale_factor s = kiln_eights_scale_factor(out, greatest, kiln_eights_most(format));
-    if (out->scales && eight == 0) ((float *)out->scales)[row] = s.scale;
-    if (eight > last) return;
-    *(kiln_eight_bytes *)(out->codes + row * (uint64_t)out->codes_stride + col) =
-        finite ? kiln_eight_codes_finite(results[0], s.factor, format)
-               : kiln_eight_codes_special(results[0], s.factor, format);
+    if (out->scales && first == 0) ((float *)out->scales)[row] = s.scale;
+    kiln_eight_bytes bytes[EACH];
+    if (finite) {
+        KILN_UNROLL
+        for (int i = 0; i < EACH; i++)
+            bytes[i] = kiln_eight_codes_finite(results[i], s.factor, format);
+    } else {
+        KILN_UNROLL
+        for (int i = 0; i < EACH; i++)
+            bytes[i] = kiln_eight_codes_special(results[i], s.factor, format);
+    }
+    uint8_t *codes = out->codes + row * (uint64_t)out->codes_stride + col;
+    if (first <= last) *(kiln_eight_bytes *)codes = bytes[0];
+    if (second <= last) *(kiln_eight_bytes *)(codes + step) = bytes[1];
 }
 
 #endif

@@ -3,8 +3,9 @@
 #define KILN_KERNELS_COMMON_SILU_MUL_CODES_CLUSTER_ARGS_H
 
 enum {
-    KILN_SILU_MUL_CLUSTER = 8,  /* blocks, which have a row */
-    KILN_SILU_MUL_THREADS = 512 /* of a block at most: whole warps, of which each thread has an eight */
+    KILN_SILU_MUL_CLUSTER = 8,   /* blocks, which have a row */
+    KILN_SILU_MUL_THREADS = 256, /* of a block at most: whole warps */
+    KILN_SILU_MUL_EIGHTS = 2     /* of a thread, one behind those of all threads' first ones */
 };
 
 #endif

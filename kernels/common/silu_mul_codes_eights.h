@@ -1,10 +1,11 @@
 /* silu_mul_fp8 and silu_mul_int8 from sm_80 on for SiLU, for aligned rows that a block shares and that have a scale
- * each: a thread computes two eights at a time as pairs of f32 (eights_sm80.h), and keeps them in shared memory until
+ * each: a thread computes two eights at a time as pairs of f32 (eights.h), and keeps them in shared memory until
  * the row's scale is known. */
 #ifndef KILN_KERNELS_COMMON_SILU_MUL_CODES_EIGHTS_H
 #define KILN_KERNELS_COMMON_SILU_MUL_CODES_EIGHTS_H
 
-#include "kernels/common/eights_sm80.h"
+#include "kernels/arch/sm80_pairs.h"
+#include "kernels/common/eights.h"
 #include "kernels/common/glu_packed.h"
 #include "kernels/common/pairs.h"
 #include "kernels/common/silu_mul_codes_gpu.h"
@@ -29,15 +30,15 @@ KILN_INLINE void kiln_eight_pairs_recall(const kiln_codes_kept *kept, kiln_packe
     }
 }
 
-/* The results of COUNT eights of a thread, KILN_BLOCK apart from each other, with any gates. In a loop, for the size of
- * the image: they are shifted in through the last place. */
+/* The results of COUNT eights of a thread, `step` columns apart from each other, with any gates. In a loop, for the
+ * size of the image: they are shifted in through the last place. */
 template <int COUNT>
 KILN_INLINE void kiln_silu_mul_any(const kiln_silu_mul_codes_args *args, kiln_packed (*results)[KILN_EIGHT_PAIRS],
-                                   const kiln_element *gate, const kiln_element *up) {
+                                   const kiln_element *gate, const kiln_element *up, uint32_t step) {
     float values[COUNT * KILN_EIGHT] = {0};
     KILN_LOOP
     for (uint32_t i = 0; i < COUNT * KILN_EIGHT; i++) {
-        const uint32_t col = i / KILN_EIGHT * (KILN_BLOCK * KILN_EIGHT) + i % KILN_EIGHT;
+        const uint32_t col = i / KILN_EIGHT * step + i % KILN_EIGHT;
         KILN_UNROLL
         for (int e = 0; e + 1 < COUNT * KILN_EIGHT; e++)
             values[e] = values[e + 1];
@@ -50,17 +51,23 @@ KILN_INLINE void kiln_silu_mul_any(const kiln_silu_mul_codes_args *args, kiln_pa
         results[e / KILN_EIGHT_PAIRS][e % KILN_EIGHT_PAIRS] = kiln_pack(values[2 * e], values[2 * e + 1]);
 }
 
-/* Whether no gate of COUNT eights is beyond a bound in magnitude. NaN is. */
+#if defined(KILN_PART_f16)
+#define KILN_SILU_MUL_BOUND        0x5500u /* SiLU's bound, 80, as an element */
+#define KILN_SILU_MUL_FMA(a, b, c) kiln_sm80_fma_f16x2(a, b, c)
+#else
+#define KILN_SILU_MUL_BOUND        0x42a0u
+#define KILN_SILU_MUL_FMA(a, b, c) kiln_sm80_fma_bf16x2(a, b, c)
+#endif
+
+/* Whether no gate of COUNT eights is beyond SiLU's bound in magnitude. NaN is. */
 template <int COUNT> KILN_INLINE bool kiln_silu_mul_are_within(const kiln_eight_loaded *gates, float bound) {
 #if KILN_PAIRS_COMPARED
     uint32_t greatest = gates[0].vector.words[0];
-    float pair[2];
     KILN_UNROLL
     for (int i = 1; i < COUNT * 4; i++)
         greatest = kiln_pair_greater_or_nan(greatest, gates[i / 4].vector.words[i % 4]);
-    kiln_pair_values(pair, greatest);
-    return kiln_bits(kiln_sm86_greater_or_nan_f32(pair[0], pair[1])) << 1 <= kiln_bits(bound) << 1;
-#else
+    return kiln_pair_greater_or_nan(greatest, greatest >> 16) << 17 <= KILN_SILU_MUL_BOUND << 17;
+#elif defined(KILN_PART_f32)
     kiln_packed squares = kiln_packed_of(0.0f), pairs[KILN_EIGHT_PAIRS];
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++) {
@@ -70,20 +77,27 @@ template <int COUNT> KILN_INLINE bool kiln_silu_mul_are_within(const kiln_eight_
             squares = kiln_packed_fma(pairs[e], pairs[e], squares);
     }
     return kiln_packed_within(squares, bound);
+#else /* no sum of squares, two at a time, is less than one of them, rounded as 80 squared need not be */
+    uint32_t squares = 0;
+    float pair[2];
+    KILN_UNROLL
+    for (int i = 0; i < COUNT * 4; i++)
+        squares = KILN_SILU_MUL_FMA(gates[i / 4].vector.words[i % 4], gates[i / 4].vector.words[i % 4], squares);
+    kiln_pair_values(pair, squares);
+    return pair[0] + pair[1] < bound * bound;
 #endif
 }
 
-/* The results of COUNT eights of a thread, KILN_BLOCK apart from each other. */
+/* The results of COUNT eights of a thread, `step` columns apart from each other. */
 template <int COUNT>
 KILN_INLINE void kiln_silu_mul_pairs(const kiln_silu_mul_codes_args *args, kiln_packed (*results)[KILN_EIGHT_PAIRS],
-                                     const kiln_element *gate, const kiln_element *up) {
-    enum { STEP = KILN_BLOCK * KILN_EIGHT };
+                                     const kiln_element *gate, const kiln_element *up, uint32_t step) {
     kiln_eight_loaded gates[COUNT], ups[COUNT];
     kiln_packed factors[KILN_EIGHT_PAIRS];
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++) {
-        gates[i] = kiln_eight_loaded_from(gate + i * STEP);
-        ups[i] = kiln_eight_loaded_from(up + i * STEP);
+        gates[i] = kiln_eight_loaded_from(gate + i * step);
+        ups[i] = kiln_eight_loaded_from(up + i * step);
     }
     if (kiln_silu_mul_are_within<COUNT>(gates, args->bound)) {
         KILN_UNROLL
@@ -95,7 +109,7 @@ KILN_INLINE void kiln_silu_mul_pairs(const kiln_silu_mul_codes_args *args, kiln_
                 results[i][e] = kiln_packed_mul(kiln_packed_silu_within(results[i][e]), factors[e]);
         }
     } else {
-        kiln_silu_mul_any<COUNT>(args, results, gate, up);
+        kiln_silu_mul_any<COUNT>(args, results, gate, up, step);
     }
 }
 
@@ -104,10 +118,10 @@ template <int COUNT>
 KILN_INLINE float kiln_silu_mul_keep(const kiln_silu_mul_codes_args *args, kiln_codes_kept *kept,
                                      const kiln_element *gate, const kiln_element *up, float greatest) {
     kiln_packed results[COUNT][KILN_EIGHT_PAIRS];
-    kiln_silu_mul_pairs<COUNT>(args, results, gate, up);
+    kiln_silu_mul_pairs<COUNT>(args, results, gate, up, KILN_BLOCK * KILN_EIGHT);
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++) {
-        greatest = kiln_eight_greatest_or_nan(results[i], greatest);
+        greatest = kiln_eight_greater_or_nan(results[i], greatest);
         kiln_eight_pairs_keep(kept + i * 2 * KILN_BLOCK, results[i]);
     }
     return greatest;
@@ -118,7 +132,7 @@ KILN_INLINE void kiln_eights_put_kept(const kiln_codes_args *args, kiln_codes_pl
                                       const kiln_codes_kept *kept, float greatest, kiln_codes_exchange *exchange,
                                       kiln_codes_format format) {
     greatest = kiln_eights_block_greatest(__builtin_fabsf(greatest), exchange); /* NaN has the greatest bits */
-    const bool finite = greatest < KILN_INFINITY;
+    const bool finite = kiln_eights_finite(greatest, format);
     kiln_packed values[1][KILN_EIGHT_PAIRS];
     if (!finite) {
         float singles[KILN_EIGHT];
@@ -165,7 +179,7 @@ KILN_INLINE bool kiln_silu_mul_eights(const kiln_silu_mul_codes_args *args, kiln
                                       kiln_codes_exchange *exchange, kiln_codes_format format) {
     enum { COUNT = KILN_VECTOR > 4 || __CUDA_ARCH__ >= 1000 ? 2 : 1, STEP = KILN_BLOCK * KILN_EIGHT };
     const kiln_codes_args *out = &args->out;
-    if (!kiln_eights_usual(out, format) || args->coefficients[1] != 0.0f || out->rounds > out->kept) return false;
+    if (!args->four) return false;
     const kiln_codes_place p = kiln_codes_place_of_block(out);
     if (p.beyond) return true;
     const uint32_t eights = (uint32_t)out->shape.cols / KILN_EIGHT, col = p.lane * KILN_EIGHT;
@@ -173,8 +187,8 @@ KILN_INLINE bool kiln_silu_mul_eights(const kiln_silu_mul_codes_args *args, kiln
     const kiln_element *up = (const kiln_element *)args->up + p.row * (uint64_t)args->up_stride + col;
     if (eights == COUNT * KILN_BLOCK) {
         kiln_packed results[COUNT][KILN_EIGHT_PAIRS];
-        kiln_silu_mul_pairs<COUNT>(args, results, gate, up);
-        kiln_eights_finish<COUNT, true>(out, p, eights, results, exchange, format);
+        kiln_silu_mul_pairs<COUNT>(args, results, gate, up, STEP);
+        kiln_eights_put<COUNT, true>(out, p, eights, results, exchange, format);
         return true;
     }
     kiln_codes_kept *keep = kept + p.lane;

@@ -66,6 +66,16 @@ static inline unsigned kiln__silu_mul_codes_four(const kiln_device_info *device,
     return lanes_log2;
 }
 
+/* Whether rows are for silu_mul_codes_eights.h: each is a block's, aligned and of whole eights that shared memory can
+ * keep, with a computed scale, and smax is the format's greatest number. NVIDIA's kernels from sm_80 on make use of it.
+ */
+static inline bool kiln__silu_mul_codes_eights(const kiln_device_info *device, const kiln__silu_mul_codes_call *call,
+                                               const kiln_codes_args *out) {
+    return device->backend == KILN_BACKEND_CUDA && call->activation == KILN_GLU_SILU && out->shape.wide &&
+           out->shape.lanes_log2 == KILN_BLOCK_LOG2 && out->shape.cols % KILN_EIGHT == 0 && call->out.greatest != 0 &&
+           out->smax == call->out.greatest && out->rounds <= out->kept;
+}
+
 /* Checks a call and prepares its arguments and its launch. An empty grid means that there is nothing to launch. */
 static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const kiln_device_info *device,
                                                        const kiln__silu_mul_codes_call *call, unsigned size_log2,
@@ -89,7 +99,9 @@ static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const k
     const unsigned four_log2 = kiln__silu_mul_codes_four(device, call, size_log2, &args->out);
     args->four = four_log2 != 0;
     if (args->four) return kiln__codes_divide(name, four_log2, &args->out, config);
-    if (call->out.static_scale == 0 && !args->out.grouped) kiln__codes_keep(device, &args->out, config);
+    if (call->out.static_scale != 0 || args->out.grouped) return KILN_OK;
+    kiln__codes_keep(device, &args->out, config);
+    args->four = kiln__silu_mul_codes_eights(device, call, &args->out);
     return KILN_OK;
 }
 
@@ -97,12 +109,15 @@ static inline kiln_status kiln__silu_mul_codes_prepare(const char *name, const k
  * for long, aligned rows of one scale each that are too few to occupy the device. */
 static inline bool kiln__silu_mul_codes_cluster(const kiln_kernel *cluster, const kiln__silu_mul_codes_call *call,
                                                 const kiln_codes_args *args, kiln_launch_config *config) {
-    enum { LEAST = 2 * KILN_BLOCK, MOST = KILN_SILU_MUL_CLUSTER * KILN_SILU_MUL_THREADS }; /* eights of a row */
+    enum {
+        LEAST = 2 * KILN_BLOCK,
+        MOST = KILN_SILU_MUL_CLUSTER * KILN_SILU_MUL_THREADS * KILN_SILU_MUL_EIGHTS
+    }; /* eights of a row */
     if (cluster->info.absent || call->activation != KILN_GLU_SILU || args->static_scale != 0 || args->grouped ||
         !args->shape.wide || args->shape.cols % KILN_EIGHT || args->smax != call->out.greatest ||
         args->eights <= LEAST || args->eights > MOST || args->rows > cluster->device->info.multiprocessors / 2)
         return false;
-    const uint32_t warp = KILN_SILU_MUL_CLUSTER * KILN_SUBGROUP;
+    const uint32_t warp = KILN_SILU_MUL_CLUSTER * KILN_SUBGROUP * KILN_SILU_MUL_EIGHTS;
     config->grid[0] = KILN_SILU_MUL_CLUSTER;
     config->block[0] = (args->eights + warp - 1) / warp * KILN_SUBGROUP;
     config->dynamic_shared_bytes = 0;

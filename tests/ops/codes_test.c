@@ -51,6 +51,11 @@ static double special_number(void) {
     return random_integer(0, 300) ? any_number() : values[random_integer(0, 8)];
 }
 
+/* The greatest products with any numbers are near the end of f32. */
+static double huge_number(void) {
+    return random_number(-1, 1) * 0x1p125;
+}
+
 static double zero_or_tiny(void) {
     static const double values[] = {0, -0.0, 1e-45, -1e-40};
     return values[random_integer(0, 3)];
@@ -357,16 +362,16 @@ static void test_long_rows(kiln_stream *stream) {
     }
 }
 
-/* Rows that a block has in registers, of whole eights of all its threads and of some, with special numbers and without.
- */
+/* Rows that a block has in registers, of whole eights of all its threads and of some, of usual numbers, with special
+ * ones and of huge ones. */
 static void test_rows_in_registers(kiln_stream *stream) {
     static const int64_t cols[] = {4096, 4160, 8192};
-    for (int i = 0; i < 24; i++) {
+    for (int i = 0; i < 30; i++) {
         const precision p = (precision)(precision_first() + (precision)i % (precision_end() - precision_first()));
         quantising q = quantising_of((format)(i / 2 % 2), 1, cols[i / 4 % 3], 0);
         shape s = {.producer = (producer)(i % 2), .q = q, .second = i % 3 > 0, .wanted = true, .weighted = i % 5 > 0};
         s.q.smax = 0;
-        run(stream, p, s, i < 12 ? any_number : special_number);
+        run(stream, p, s, i < 12 ? any_number : i < 24 ? special_number : huge_number);
     }
 }
 
