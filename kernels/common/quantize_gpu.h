@@ -15,41 +15,6 @@ typedef struct kiln_quantize_codes {
     uint32_t words[KILN_QUADS];
 } __attribute__((aligned(KILN_VECTOR))) kiln_quantize_codes;
 
-/* The greatest magnitude so far, with a vector's elements: on AMD as they were read. NaN is not greater. */
-#if defined(__HIP__)
-typedef kiln_greatest_magnitude kiln_quantize_greatest;
-KILN_INLINE kiln_quantize_greatest kiln_quantize_none(void) {
-    return kiln_greatest_magnitude_none();
-}
-KILN_INLINE float kiln_quantize_value(kiln_quantize_greatest greatest) {
-    return kiln_greatest_magnitude_value(greatest);
-}
-KILN_INLINE void kiln_quantize_take(kiln_quantize_greatest *greatest, kiln_vector vector) {
-    kiln_greatest_magnitude_take(greatest, vector);
-}
-KILN_INLINE void kiln_quantize_take_one(kiln_quantize_greatest *greatest, kiln_element element) {
-    kiln_greatest_magnitude_take_one(greatest, element);
-}
-#else
-typedef float kiln_quantize_greatest;
-KILN_INLINE kiln_quantize_greatest kiln_quantize_none(void) {
-    return 0.0f;
-}
-KILN_INLINE float kiln_quantize_value(kiln_quantize_greatest greatest) {
-    return greatest;
-}
-KILN_INLINE void kiln_quantize_take(kiln_quantize_greatest *greatest, kiln_vector vector) {
-    float values[KILN_VECTOR];
-    kiln_vector_values(values, vector);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR; i++)
-        *greatest = kiln_fast_max(__builtin_fabsf(values[i]), *greatest);
-}
-KILN_INLINE void kiln_quantize_take_one(kiln_quantize_greatest *greatest, kiln_element element) {
-    *greatest = kiln_fast_max(__builtin_fabsf(kiln_element_to_f32(element)), *greatest);
-}
-#endif
-
 /* The codes of a vector's values, which become their products with the factor. */
 KILN_INLINE void kiln_quantize_put(uint8_t *codes, const float *values, float factor, float smax) {
     kiln_quantize_codes vector;
@@ -78,7 +43,7 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
 
     float value = 0.0f, values[KILN_VECTOR];
     if (args->source == KILN_QUANTIZE_COMPUTED) { /* by all threads, including those without a row */
-        kiln_quantize_greatest greatest = kiln_quantize_none();
+        kiln_greatest_magnitude greatest = kiln_greatest_magnitude_none();
         KILN_LOOP
         for (; s.row < end; s.row += step) {
             x = kiln_span_of_input(s, args->x, args->x_stride);
@@ -86,13 +51,13 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
             KILN_FOR_WHOLE(s, vector) {
                 kiln_vector held = kept;
                 if (vector != s.first || s.row != first) held = kiln_vector_load(x + vector * KILN_VECTOR);
-                kiln_quantize_take(&greatest, held);
+                kiln_greatest_magnitude_take(&greatest, held);
             }
             KILN_LOOP
             KILN_FOR_REST(s, i)
-            kiln_quantize_take_one(&greatest, x[i]);
+            kiln_greatest_magnitude_take_one(&greatest, x[i]);
         }
-        value = kiln_reduce(kiln_quantize_value(greatest), args->scale_lanes_log2, exchange, KILN_REDUCE_MAX);
+        value = kiln_reduce(kiln_greatest_magnitude_value(greatest), args->scale_lanes_log2, exchange, KILN_REDUCE_MAX);
     }
     KILN_LOOP
     for (s.row = first; s.row < end; s.row += step) {

@@ -3,9 +3,9 @@
  * its scale by themselves, keep their vectors meanwhile, and know that no product is NaN or beyond the code's greatest
  * number, but in warps that have infinities, NaN or a magnitude that is far from 1.
  *
- * The includer defines KILN_QUANTIZE_MOST, the code's greatest number, and KILN_QUANTIZE_FINITE(values), the codes of
- * four finite numbers of which none is beyond that one by more than rounding. Included after quantize_transposed_gpu.h.
- */
+ * The includer defines KILN_QUANTIZE_MOST, the code's greatest number, KILN_QUANTIZE_FINITE(products), the codes of
+ * four finite numbers of which none is beyond that one by more than rounding, and KILN_QUANTIZE_UNIT, what these are
+ * multiplied by beforehand. Included after quantize_transposed_gpu.h. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_TRANSPOSED_TILE_H
 #define KILN_KERNELS_COMMON_QUANTIZE_TRANSPOSED_TILE_H
 
@@ -124,7 +124,8 @@ KILN_INLINE bool kiln_quantize_transposed_tile(const kiln_quantize_transposed_ar
         KILN_UNROLL
         for (uint32_t i = 0; i < KILN_LINE_EACH; i++) {
             uint8_t *target = codes + (own ^ i % 2 * KILN_LINE_THREADS) * KILN_VECTOR;
-            kiln_quantize_put_finite(target + i / 2 * 2 * KILN_LINE_THREADS * KILN_VECTOR, vectors[i], factor);
+            kiln_quantize_put_finite(target + i / 2 * 2 * KILN_LINE_THREADS * KILN_VECTOR, vectors[i],
+                                     factor * KILN_QUANTIZE_UNIT);
         }
     }
     if (q->scales && kiln_thread() % KILN_LINE_THREADS == 0)

@@ -11,6 +11,7 @@
 
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight(values, bound)
 #define KILN_QUANTIZE_MOST                 448.0f
+#define KILN_QUANTIZE_UNIT                 1.0f
 #define KILN_QUANTIZE_FINITE(values)       kiln_e4m3_word(values)
 #include "kernels/common/quantize_transposed_cluster.h"
 #include "kernels/common/quantize_transposed_tile.h"

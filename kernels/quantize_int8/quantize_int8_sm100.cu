@@ -6,6 +6,7 @@
 
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_int8_eight(values, bound)
 #define KILN_QUANTIZE_MOST                 127.0f
+#define KILN_QUANTIZE_UNIT                 1.0f
 #define KILN_QUANTIZE_FINITE(values)       kiln_int8_finite(values)
 #include "kernels/common/quantize_transposed_tile.h"
 
