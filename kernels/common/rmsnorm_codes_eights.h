@@ -93,15 +93,15 @@ KILN_INLINE void kiln_rmsnorm_row_of(const kiln_rmsnorm_codes_args *args, kiln_c
     kiln_eights_put<COUNT, FULL>(out, p, eights, values, exchange, format);
 }
 
-/* Returns whether it did the call. Rows of 4096 and 8192 columns are without questions for each eight; of f32 they are
- * the only ones before sm_100. */
+/* Returns whether it did the call. Rows of 4096 and 8192 columns are without questions for each eight, of
+ * f32 those of 8192 before sm_100, which are the only ones there. */
 KILN_INLINE bool kiln_rmsnorm_eights(const kiln_rmsnorm_codes_args *args, kiln_codes_exchange *exchange,
                                      kiln_codes_format format) {
     enum { MOST = KILN_RMSNORM_EIGHTS, HALF = MOST / 2 };
     if (!kiln_eights_usual(&args->out, format)) return false;
     if (KILN_RMSNORM_FULL && args->out.eights == MOST * KILN_BLOCK)
         kiln_rmsnorm_row_of<MOST, true>(args, exchange, format);
-    else if (KILN_RMSNORM_FULL && args->out.eights == HALF * KILN_BLOCK)
+    else if (KILN_RMSNORM_FULL && KILN_RMSNORM_OTHERS && args->out.eights == HALF * KILN_BLOCK)
         kiln_rmsnorm_row_of<HALF, true>(args, exchange, format);
     else if (KILN_RMSNORM_OTHERS && args->out.rounds <= KILN_RMSNORM_SOME)
         kiln_rmsnorm_row_of<KILN_RMSNORM_SOME, false>(args, exchange, format);

@@ -1,5 +1,5 @@
 /* The kernel of rmsnorm_fp8 and rmsnorm_int8 for sm_80 and later: rmsnorm_codes_eights.h for rows of up to 6144 and of
- * 8192 columns with a scale each, of f32 for rows of 4096 and 8192, rmsnorm_codes_gpu.h for the others. Four blocks are
+ * 8192 columns with a scale each, of f32 for rows of 8192 alone, rmsnorm_codes_gpu.h for the others. Four blocks are
  * resident, as many as have room for the shared memory of the latter; of f32, whose rows take more registers, three. */
 #ifndef KILN_KERNELS_COMMON_RMSNORM_CODES_SM80_H
 #define KILN_KERNELS_COMMON_RMSNORM_CODES_SM80_H

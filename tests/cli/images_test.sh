@@ -111,8 +111,8 @@ check "every PTX text can be read by the first driver of its target" at_their_fl
 check "nothing is compiled at run time from the first driver on that knows the chip" nothing_is_compiled
 check "the container of every cubin is that of its first driver's assembler" one_container
 check "288 KiB of images at most for an operator that memory bounds" small $((288 * 1024)) "${memory_bound[@]}"
-check "480 KiB of images at most for those that hold a row in registers from sm_80 on, and quantise it" \
-    small $((480 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4
+check "512 KiB of images at most for those that hold a row in registers from sm_80 on, and quantise it" \
+    small $((512 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4
 check "512 KiB of images at most for NVFP4 that AMD's devices, too, make of such rows" small $((512 * 1024)) silu_mul_nvfp4
 check "640 KiB of images at most for those that compute an activation exactly for such rows, on AMD's devices, too" \
     small $((640 * 1024)) silu_mul_fp8 silu_mul_int8
