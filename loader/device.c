@@ -149,6 +149,8 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
         kiln__device_free(device);
         return status;
     }
+    static _Atomic uint64_t opened;
+    if (backend->id != KILN_BACKEND_CPU) device->number = atomic_fetch_add(&opened, 1) + 1;
     atomic_store(device->state, KILN__READY);
     *out_device = device;
     return KILN_OK;

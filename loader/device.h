@@ -25,6 +25,7 @@ struct kiln_device {
     _Atomic uint32_t *state;
     kiln__launch_function launch;
     kiln__launch_function launch_plain; /* no dimension is zero and there is no cluster: what operators launch */
+    uint64_t number;                    /* of all GPU devices that the process opened, from 1; 0: the CPU */
     void *native;                       /* the backend's own */
     void *key_context;                  /* the borrowed context, or NULL: part of the identity */
 

@@ -1,14 +1,12 @@
 #include "loader/tensor_map.h"
 #include "loader/backend.h"
-#include <stdatomic.h>
+#include "loader/kept.h"
 #include <string.h>
 
 /* ---- Maps that were encoded before ------------------------------------------------------------------------------- */
 
 /* A model's steps describe the same tensors again and again, and a driver takes 91 ns to encode a map (measured on an
- * H100): those of before are kept, in a table of which each slot holds the last that fell to it. A map is a pure
- * function of its description, whatever the device. A slot's version is odd while a thread writes it; readers take no
- * lock, and what another thread writes meanwhile they encode themselves. */
+ * H100): those of before are kept. A map is a pure function of its description, whatever the device. */
 enum { SLOTS = 256, DESCRIPTION_WORDS = 2 * KILN_KERNEL_MAP_RANK + 2, MAP_WORDS = KILN__TENSOR_MAP_BYTES / 8 };
 
 typedef struct description {
@@ -16,9 +14,9 @@ typedef struct description {
 } description;
 
 typedef struct slot {
-    _Atomic uint64_t version; /* 0: empty */
-    _Atomic uint64_t description[DESCRIPTION_WORDS];
-    _Atomic uint64_t map[MAP_WORDS];
+    kiln__kept users;
+    description of; /* all zero: there is no map */
+    uint64_t map[MAP_WORDS];
 } slot;
 
 static slot slots[SLOTS];
@@ -40,29 +38,20 @@ static slot *slot_of(const description *wanted) {
     return &slots[mixed * 0x9e3779b97f4a7c15u >> 56];
 }
 
-/* Copies the slot's map to out_map, if it is the wanted one's; else what is there may be of any. */
+/* Copies the slot's map to out_map, if it is the wanted one's. */
 static bool find(slot *at, const description *wanted, char *out_map) {
-    const uint64_t version = atomic_load_explicit(&at->version, memory_order_acquire);
-    if (!version || version % 2) return false;
-    uint64_t difference = 0;
-    for (unsigned i = 0; i < DESCRIPTION_WORDS; i++)
-        difference |= wanted->words[i] ^ atomic_load_explicit(&at->description[i], memory_order_acquire);
-    if (difference) return false;
-    for (unsigned i = 0; i < MAP_WORDS; i++) {
-        const uint64_t word = atomic_load_explicit(&at->map[i], memory_order_acquire);
-        memcpy(out_map + i * sizeof word, &word, sizeof word);
-    }
-    return atomic_load_explicit(&at->version, memory_order_relaxed) == version;
+    if (!kiln__kept_read_begin(&at->users)) return false;
+    const bool found = memcmp(&at->of, wanted, sizeof *wanted) == 0;
+    if (found) memcpy(out_map, at->map, sizeof at->map);
+    kiln__kept_read_end(&at->users);
+    return found;
 }
 
 static void keep(slot *at, const description *made, const uint64_t *map) {
-    uint64_t version = atomic_load_explicit(&at->version, memory_order_relaxed);
-    if (version % 2 || !atomic_compare_exchange_strong(&at->version, &version, version + 1)) return;
-    for (unsigned i = 0; i < DESCRIPTION_WORDS; i++)
-        atomic_store_explicit(&at->description[i], made->words[i], memory_order_release);
-    for (unsigned i = 0; i < MAP_WORDS; i++)
-        atomic_store_explicit(&at->map[i], map[i], memory_order_release);
-    atomic_store_explicit(&at->version, version + 2, memory_order_release);
+    if (!kiln__kept_write_begin(&at->users)) return;
+    at->of = *made;
+    memcpy(at->map, map, sizeof at->map);
+    kiln__kept_write_end(&at->users);
 }
 
 /* ---- Encoding ---------------------------------------------------------------------------------------------------- */

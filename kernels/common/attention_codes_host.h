@@ -116,7 +116,7 @@ static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel,
                                            kiln__attention_layout(p, p->args.v, p->args.v_stride, 1)};
     kiln_attention_codes_mapped_args args = {.codes = *codes};
     KILN__TRY(kiln__tensor_maps_encode(kernel, layouts, &args));
-    return kiln__operator_launch(stream, kernel, config, &args, sizeof args);
+    return kiln__call_launch(stream, kernel, config, &args, sizeof args);
 }
 
 static kiln_status launch_all(kiln_stream *stream, const char *name, const kiln__attention *p,
@@ -136,9 +136,9 @@ static kiln_status launch_all(kiln_stream *stream, const char *name, const kiln_
     if (kiln__tensor_map_count(&way->kernel->info))
         KILN__TRY(launch_mapped(stream, way->kernel, &config, p, args));
     else
-        KILN__TRY(kiln__operator_launch(stream, way->kernel, &config, args, sizeof *args));
+        KILN__TRY(kiln__call_launch(stream, way->kernel, &config, args, sizeof *args));
     if (!plain->partials) return KILN_OK;
-    return kiln__operator_launch(stream, join, &joining, plain, sizeof *plain);
+    return kiln__call_launch(stream, join, &joining, plain, sizeof *plain);
 }
 
 static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *params, unsigned part, const char *name) {

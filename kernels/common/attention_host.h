@@ -392,7 +392,7 @@ static inline kiln_status kiln__attention_launch_mapped(kiln_stream *stream, con
         kiln__attention_layout(p, p->args.v, p->args.v_stride, KILN__ATTENTION_TUNED_BYTES)};
     kiln_attention_mapped_args args = {.plain = p->args};
     KILN__TRY(kiln__tensor_maps_encode(kernel, layouts, &args));
-    return kiln__operator_launch(stream, kernel, config, &args, sizeof args);
+    return kiln__call_launch(stream, kernel, config, &args, sizeof args);
 }
 
 /* The grid of a kernel whose blocks take tile after tile: one for each multiprocessor, so that the next tile has begun
@@ -426,14 +426,12 @@ static inline kiln_status kiln__attention_launch(kiln_stream *stream, const char
     config.dynamic_shared_bytes = way->shared_bytes;
     if (kiln__tensor_map_count(&attend->info)) {
         KILN__TRY(kiln__attention_launch_mapped(stream, attend, &config, p));
-    } else if (way->clusters && args->splits > 1 && !args->partials) {
-        config.cluster[1] = args->splits;
-        KILN__TRY(kiln_launch(stream, attend, &config, args, sizeof *args));
     } else {
-        KILN__TRY(kiln__operator_launch(stream, attend, &config, args, sizeof *args));
+        if (way->clusters && args->splits > 1 && !args->partials) config.cluster[1] = args->splits;
+        KILN__TRY(kiln__call_launch(stream, attend, &config, args, sizeof *args));
     }
     if (!args->partials) return KILN_OK;
-    return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
+    return kiln__call_launch(stream, join, &joining, args, sizeof *args);
 }
 
 /* The rest of the checks, the rest of the arguments, and the launches. */

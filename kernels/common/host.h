@@ -4,7 +4,7 @@
 
 #include "kernels/common/geometry.h"
 #include "kernels/common/operators.h"
-#include "loader/operator.h"
+#include "loader/call.h"
 #include "loader/plan.h"
 #include "loader/tensor_map.h"
 #include <kiln/ops/operator.h>
@@ -20,12 +20,26 @@
         }                                                                                            \
     } while (0)
 
-/* Defines kiln_<op>_<part>_sized, which calls the operator's host side: kiln_status <op>(stream, params, params_size,
- * part, name). */
-#define KILN__OPERATOR_FUNCTION(op, part)                                                         \
-    kiln_status kiln_##op##_##part##_sized(kiln_stream *stream, const kiln_##op##_params *params, \
-                                           size_t params_size) {                                  \
-        return op(stream, params, params_size, KILN__PART_##part, #op "_" #part);                 \
+/* Returns from a function whose call was made before, with parameters of this version's size: loader/call.h. */
+#define KILN__CALL_AGAIN(stream, slot, params, params_size)                                                           \
+    do {                                                                                                              \
+        _Static_assert(sizeof *(params) <= KILN__CALL_PARAMS_BYTES && sizeof *(params) % 8 == 0, "they can be kept"); \
+        kiln_status again;                                                                                            \
+        if ((params_size) == sizeof *(params) && kiln__call_again(stream, slot, params, sizeof *(params), &again))    \
+            return again;                                                                                             \
+    } while (0)
+
+/* Defines kiln_<op>_<part>_sized of an operator whose calls are kept, which calls the operator's host side:
+ * kiln_status <op>(stream, params, params_size, part, name). */
+#define KILN__OPERATOR_FUNCTION(op, part)                                                                            \
+    kiln_status kiln_##op##_##part##_sized(kiln_stream *stream, const kiln_##op##_params *params,                    \
+                                           size_t params_size) {                                                     \
+        const unsigned slot = kiln__operator_slot(KILN__OPERATOR_##op, KILN__PART_##part);                           \
+        kiln__call call;                                                                                             \
+        KILN__CALL_AGAIN(stream, slot, params, params_size);                                                         \
+        kiln__call_begin(&call);                                                                                     \
+        const kiln_status status = op(stream, params, params_size, KILN__PART_##part, #op "_" #part);                \
+        return kiln__call_end(&call, stream, slot, params, params_size == sizeof *params ? params_size : 0, status); \
     }
 
 /* Before an operator's host side: compiles it once for each precision, a constant that folds into the checks. */

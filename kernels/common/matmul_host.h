@@ -183,7 +183,7 @@ static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel,
                                        .block = {kernel->info.max_threads, 1, 1},
                                        .dynamic_shared_bytes = way->stages * way->stage_bytes};
     KILN__TRY(kiln__tensor_maps_encode(kernel, factors, args));
-    return kiln__operator_launch(stream, kernel, &config, args, args_size);
+    return kiln__call_launch(stream, kernel, &config, args, args_size);
 }
 
 /* A cluster for each tile. Each of its blocks has *out_split of k. */

@@ -5,7 +5,8 @@
  *
  * and defines the functions declared here, once for all precisions: `part` is the precision, `name` the function's name
  * for messages. The exported functions, one for each KILN_PART of <op>.def, come to them with an open stream and params
- * of this version's size. KERNEL_<kernel> numbers the kernels, and launch() loads the operator on first use. */
+ * of this version's size. KERNEL_<kernel> numbers the kernels, and launch() loads the operator on first use. An
+ * operator that defines KILN_HOST_KEEPS_CALLS, too, launches by kiln__call_launch: loader/call.h. */
 #include "kernels/common/host.h"
 
 #define KILN__JOIN_OF(before, name, after) before##name##after
@@ -24,6 +25,19 @@ enum {
 #include KILN__ROWS
 };
 
+#ifdef KILN_HOST_KEEPS_CALLS
+#define KILN__HOST_SLOT(part)       kiln__operator_slot(KILN__JOIN(KILN__OPERATOR_, KILN_HOST, ), KILN__PART_##part)
+#define KILN__HOST_CALL_AGAIN(part) KILN__CALL_AGAIN(stream, KILN__HOST_SLOT(part), params, params_size);
+#define KILN__HOST_CALL(part)                                                      \
+    kiln__call call;                                                               \
+    kiln__call_begin(&call);                                                       \
+    const kiln_status status = KILN_HOST(stream, params, KILN__PART_##part, name); \
+    return kiln__call_end(&call, stream, KILN__HOST_SLOT(part), params, sizeof *params, status);
+#else
+#define KILN__HOST_CALL_AGAIN(part)
+#define KILN__HOST_CALL(part) return KILN_HOST(stream, params, KILN__PART_##part, name);
+#endif
+
 /* Checks and launches. */
 static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *params, unsigned part, const char *name);
 
@@ -32,9 +46,10 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
                                                      size_t params_size) {                                  \
         static const char name[] = KILN__TEXT(KILN_HOST) "_" #part;                                         \
         KILN__HOST_PARAMS copy;                                                                             \
+        KILN__HOST_CALL_AGAIN(part)                                                                         \
         KILN__PARAMS(name, params, params_size, &copy);                                                     \
         KILN__TRY(kiln__stream_check(name, stream));                                                        \
-        return KILN_HOST(stream, params, KILN__PART_##part, name);                                          \
+        KILN__HOST_CALL(part)                                                                               \
     }
 #include KILN__ROWS
 

@@ -152,7 +152,7 @@ static kiln_status launch_clusters(kiln_stream *stream, const kiln_kernel *kerne
                                            layout_of(args->b, args->n, args->b_stride, 0, sizes, 0)};
     mapped.plain.splits = 1;
     KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
-    return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
+    return kiln__call_launch(stream, kernel, &config, &mapped, sizeof mapped);
 }
 
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_w8a8_args *args,
@@ -171,10 +171,10 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
     } else {
         KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
         config.dynamic_shared_bytes = way->stages * way->stage_bytes;
-        KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
+        KILN__TRY(kiln__call_launch(stream, kernel, &config, args, sizeof *args));
     }
     if (args->splits == 1) return KILN_OK;
-    return kiln__operator_launch(stream, &kernels[W8A8_KERNEL(join)], &joining, args, sizeof *args);
+    return kiln__call_launch(stream, &kernels[W8A8_KERNEL(join)], &joining, args, sizeof *args);
 }
 
 /* Plans the product, with k divided if there is a workspace for it, and writes the plan into the arguments. */
@@ -230,7 +230,7 @@ static kiln_status KILN_HOST(kiln_stream *stream, const KILN__HOST_PARAMS *param
         if (kiln__operator_overlaps(stream, few.kernel))
             args.stages = EARLY_BLOCKS * (uint32_t)stream->device->info.multiprocessors;
         KILN__TRY(kiln__grid(name, tiles_of(args.n, few.columns), tiles_of(args.m, few.rows), &config));
-        return kiln__operator_launch(stream, few.kernel, &config, &args, sizeof args);
+        return kiln__call_launch(stream, few.kernel, &config, &args, sizeof args);
     }
     matmul_plan way;
     KILN__TRY(choose_plan(&args, params, module, name, &way));

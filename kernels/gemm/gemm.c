@@ -177,7 +177,7 @@ static kiln_status launch_clusters(kiln_stream *stream, const kiln_kernel *kerne
                                            layout_of(args->b, args->n, args->b_stride, args->b_batch_stride, sizes, 1)};
     mapped.plain.splits = 1;
     KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
-    return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
+    return kiln__call_launch(stream, kernel, &config, &mapped, sizeof mapped);
 }
 
 /* The warps of a block: as many as let all blocks be on the device at once, or the kernel's own number where it has no
@@ -205,7 +205,7 @@ static kiln_status launch_rows(kiln_stream *stream, const rows_kernel *few, cons
         config.block[0] = warps * KILN_SUBGROUP;
         config.dynamic_shared_bytes = warps * few->row_sums * few->kernel->info.tile[0] * (uint32_t)sizeof(float);
     }
-    return kiln__operator_launch(stream, few->kernel, &config, args, args_size);
+    return kiln__call_launch(stream, few->kernel, &config, args, args_size);
 }
 
 static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels, const kiln_gemm_args *args,
@@ -235,10 +235,10 @@ static kiln_status launch_tiles(kiln_stream *stream, const kiln_kernel *kernels,
         KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), blocks, &config));
         if (way->stages) config.block[0] = kernel->info.max_threads; /* of the tuned kernels */
         config.dynamic_shared_bytes = way->stages * way->stage_bytes;
-        KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
+        KILN__TRY(kiln__call_launch(stream, kernel, &config, args, sizeof *args));
     }
     if (args->splits == 1) return KILN_OK;
-    return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
+    return kiln__call_launch(stream, join, &joining, args, sizeof *args);
 }
 
 /* Plans the product, with k divided if there is a workspace for it, and writes the plan into the arguments. */

@@ -106,13 +106,13 @@ static kiln_status launch_stages(kiln_stream *stream, const kiln_gemm_params *pa
     args->packed = params->workspace;
     if (normed) {
         args->plain.wide &= params->k % vector == 0;
-        KILN__TRY(kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
+        KILN__TRY(kiln__call_launch(stream, kernel, &config, args, sizeof *args));
         return gemm(stream, &next, sizeof next, part, name);
     }
     const int64_t strides = args->plain.d_stride | args->plain.d_batch_stride;
     args->plain.wide = params->n % vector == 0 && kiln__rows_wide((uintptr_t)params->d, 2, strides, size_log2);
     KILN__TRY(gemm(stream, &next, sizeof next, part, name));
-    return kiln__operator_launch(stream, kernel, &config, args, sizeof *args);
+    return kiln__call_launch(stream, kernel, &config, args, sizeof *args);
 }
 
 static kiln_status launch_fused(kiln_stream *stream, const kiln_gemm_params *params, const kiln_module *module,

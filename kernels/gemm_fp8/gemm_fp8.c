@@ -1,6 +1,7 @@
 /* gemm_fp8, host side. */
 #include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_fp8
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 static kiln_status check_own_option(const char *name, const kiln_gemm_fp8_params *params) {

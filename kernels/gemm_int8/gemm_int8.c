@@ -1,6 +1,7 @@
 /* gemm_int8, host side. int32 holds the products of 2^17 pairs of codes, and those of one more share of k. */
 #include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_int8
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 static kiln_status check_own_option(const char *name, const kiln_gemm_int8_params *params) {

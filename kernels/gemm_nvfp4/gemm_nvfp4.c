@@ -1,6 +1,7 @@
 /* gemm_nvfp4, host side: which kernel does a product, and whether blocks share its k. */
 #include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_nvfp4
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/gates.h"
 #include "kernels/common/nvfp4_host.h"
 #include "kernels/common/operator.h"
@@ -297,9 +298,9 @@ static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, 
     }
     KILN__TRY(kiln__grid(name, tiles_of(args->n, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
     config.dynamic_shared_bytes = way->shared_bytes;
-    KILN__TRY(kiln__operator_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
+    KILN__TRY(kiln__call_launch(stream, &kernels[way->kernel], &config, args, sizeof *args));
     if (args->splits == 1) return KILN_OK;
-    return kiln__operator_launch(stream, &kernels[KERNEL_gemm_nvfp4_join], &joining, args, sizeof *args);
+    return kiln__call_launch(stream, &kernels[KERNEL_gemm_nvfp4_join], &joining, args, sizeof *args);
 }
 
 static kiln_status gemm_nvfp4(kiln_stream *stream, const kiln_gemm_nvfp4_params *params, unsigned part,

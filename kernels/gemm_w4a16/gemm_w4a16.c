@@ -1,6 +1,7 @@
 /* gemm_w4a16, host side: which kernel does a product, and whether blocks share its k. */
 #include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_w4a16
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/matmul_gate.h"
 #include "kernels/common/operator.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
@@ -462,7 +463,7 @@ static kiln_status launch_mapped(kiln_stream *stream, const kiln_kernel *kernel,
                                        .dynamic_shared_bytes = way->shared_bytes};
     kiln_gemm_w4a16_mapped_args mapped = {.plain = *args, .early = kiln__operator_overlaps(stream, kernel)};
     KILN__TRY(kiln__tensor_maps_encode(kernel, factors, &mapped));
-    return kiln__operator_launch(stream, kernel, &config, &mapped, sizeof mapped);
+    return kiln__call_launch(stream, kernel, &config, &mapped, sizeof mapped);
 }
 
 static bool is_for_few_packed_rows(unsigned kernel) {
@@ -473,7 +474,7 @@ static kiln_status launch_rows(kiln_stream *stream, const kiln_kernel *kernel, c
                                const kiln_gemm_w4a16_args *args, const plan *way) {
     const kiln_gemm_w4a16_rows_args rows = {
         .plain = *args, .panels = way->panels, .early = kiln__operator_overlaps(stream, kernel)};
-    return kiln__operator_launch(stream, kernel, config, &rows, sizeof rows);
+    return kiln__call_launch(stream, kernel, config, &rows, sizeof rows);
 }
 
 /* Launches clusters whose blocks share k, which need no workspace for it. */
@@ -489,7 +490,7 @@ static kiln_status launch_shared_rows(kiln_stream *stream, const kiln_kernel *ke
                                                 .depth = way->depth,
                                                 .factor_rows = way->factor_rows,
                                                 .early = kiln__operator_overlaps(stream, kernel)};
-    return kiln__operator_launch(stream, kernel, &config, &shared, sizeof shared);
+    return kiln__call_launch(stream, kernel, &config, &shared, sizeof shared);
 }
 
 /* Writes the normalised rows of a to `normed`, which takes their place. */
@@ -503,7 +504,7 @@ static kiln_status launch_norm(kiln_stream *stream, const kiln_kernel *kernels, 
                                 size_log2) &&
                 (args->k << size_log2) % KILN_VECTOR_BYTES == 0;
     KILN__TRY(kiln__grid(name, 1, (uint64_t)args->m, &config));
-    KILN__TRY(kiln__operator_launch(stream, &kernels[KERNEL_gemm_w4a16_norm], &config, &norm, sizeof norm));
+    KILN__TRY(kiln__call_launch(stream, &kernels[KERNEL_gemm_w4a16_norm], &config, &norm, sizeof norm));
     args->a = normed;
     args->a_stride = args->k;
     args->norm_weight = NULL;
@@ -537,14 +538,13 @@ static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, 
         KILN__TRY(kiln__grid(name, tiles_of(rows, way->cols), (uint64_t)args->tile_rows * args->splits, &config));
         config.block[0] = way->threads;
         config.dynamic_shared_bytes = way->shared_bytes;
-        KILN__TRY(is_for_few_packed_rows(way->kernel)
-                      ? launch_rows(stream, kernel, &config, args, way)
-                      : kiln__operator_launch(stream, kernel, &config, args, sizeof *args));
+        KILN__TRY(is_for_few_packed_rows(way->kernel) ? launch_rows(stream, kernel, &config, args, way)
+                                                      : kiln__call_launch(stream, kernel, &config, args, sizeof *args));
     }
     if (!way->joined) return KILN_OK;
     args->n = n;
     args->paired = paired;
-    return kiln__operator_launch(stream, join, &joining, args, sizeof *args);
+    return kiln__call_launch(stream, join, &joining, args, sizeof *args);
 }
 
 static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params *params, unsigned part,

@@ -2,6 +2,7 @@
 #include <kiln/ops/attention.h>
 
 #define KILN_HOST mha_int8_x_fp8_fwd
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 #include "kernels/common/attention_codes_host.h"

@@ -2,6 +2,7 @@
 #include <kiln/ops/attention.h>
 
 #define KILN_HOST mha_nvfp4_fwd
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 #include "kernels/common/attention_host.h"
@@ -147,9 +148,9 @@ static kiln_status launch_all(kiln_stream *stream, const char *name, const kiln_
     KILN__TRY(kiln__grid(name, plain->row_tiles, (uint64_t)plain->batch * plain->kv_heads * plain->splits, &config));
     config.block[0] = way->threads;
     config.dynamic_shared_bytes = way->shared_bytes;
-    KILN__TRY(kiln__operator_launch(stream, way->kernel, &config, args, sizeof *args));
+    KILN__TRY(kiln__call_launch(stream, way->kernel, &config, args, sizeof *args));
     if (!plain->partials) return KILN_OK;
-    return kiln__operator_launch(stream, join, &joining, plain, sizeof *plain);
+    return kiln__call_launch(stream, join, &joining, plain, sizeof *plain);
 }
 
 static kiln_status mha_nvfp4_fwd(kiln_stream *stream, const kiln_mha_nvfp4_fwd_params *params, unsigned part,

@@ -18,7 +18,7 @@ check "each is counted on simulated devices" complete tests/sim/tests/operators/
 check "each is on the page of the kernels" complete tests/sim/document/kernels.def '^REPORT_KERNEL\(OP,'
 check "each has a case of the CPU's bench" complete tests/bench/cpu_ops_cases.h '\{"OP [^"]*" #part,'
 check "each call's overhead is counted" complete tests/bench/launch_overhead.c '^    CALL\([a-z0-9_]*, OP,'
-check "what is counted is reported" complete tests/bench/launch_overhead.sh '^(operators=|others=| ).*[" ]OP[" ]'
+check "what is counted is reported" complete tests/bench/launch_overhead.sh '^(operators=|kept=|others=| ).*[" ]OP[" ]'
 check "each is in the GPUs' bench" complete scripts/bench_gpu.py '[("]OP"'
 check "PyTorch has each, or it is said" complete scripts/bench_torch.py '(^def OP\(|^(LACKING = \(| {11}).*"OP")'
 check "each has a call for the bindings" complete tests/bindings/samples.py '^        "OP": '
