@@ -17,9 +17,7 @@
  * instructions an element of 16 bits on NVIDIA where this takes 25 to 42, and left room for three blocks. Not measured.
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_nvfp4 */
-#include "kernels/common/codes_gpu.h"
-#include "kernels/common/nvfp4_block_gpu.h"
-#include "kernels/common/nvfp4_quickly.h"
+#include "kernels/common/nvfp4_row_gpu.h"
 #include "kernels/common/rmsnorm_codes_args.h"
 #include "kernels/common/root.h"
 
@@ -112,21 +110,6 @@ KILN_INLINE void any_results_of(const row_tensors *r, float *values, float scale
     }
 }
 
-/* Stores the codes of a block. */
-KILN_INLINE void put(uint8_t *codes, kiln_eight_bytes words, bool wide) {
-    if (wide) {
-        ((uint32_t *)codes)[0] = words.words[0];
-        ((uint32_t *)codes)[1] = words.words[1];
-        return;
-    }
-    KILN_LOOP
-    for (uint32_t i = 0; i < KILN_NVFP4_BLOCK_BYTES; i++) {
-        codes[i] = (uint8_t)words.words[0];
-        words.words[0] = words.words[0] >> 8 | words.words[1] << 24;
-        words.words[1] >>= 8;
-    }
-}
-
 KILN_ENTRY(rmsnorm_nvfp4, kiln_rmsnorm_codes_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     const kiln_codes_args *out = &args.out;
@@ -147,34 +130,23 @@ KILN_ENTRY(rmsnorm_nvfp4, kiln_rmsnorm_codes_args) {
     squares = kiln_reduce(squares, out->shape.lanes_log2, exchange, KILN_REDUCE_SUM);
     const float scale = kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps));
 
-    const uint32_t all = p.row < (uint64_t)out->shape.rows ? (uint32_t)out->scale_cols * KILN_NVFP4_BLOCK : 0;
-    uint8_t *codes = out->codes + p.row * (uint64_t)out->codes_stride, *scales = (uint8_t *)out->scales;
-    if (!out->swizzled) scales += p.row * (uint64_t)out->scale_cols;
+    const kiln_nvfp4_row row = kiln_nvfp4_row_of(out, p);
     float state = 0.0f; /* at first the greatest magnitude */
     KILN_LOOP
     for (uint32_t last = kiln_codes_of_row(out) ? 0 : 1; last < 2; last++) {
         if (last) state = kiln_codes_state(out, p, state, KILN_CODES_NVFP4);
         KILN_LOOP
-        for (uint32_t col = p.lane * KILN_NVFP4_BLOCK; col < (last ? all : cols); col += p.lanes * KILN_NVFP4_BLOCK) {
-            kiln_eight_bytes words = {};
-            uint32_t of_block = 0, block = col / KILN_NVFP4_BLOCK;
+        for (uint32_t col = p.lane * KILN_NVFP4_BLOCK; col < (last ? row.end : cols);
+             col += p.lanes * KILN_NVFP4_BLOCK) {
             if (col < cols) {
-                if (out->shape.wide && col + KILN_NVFP4_BLOCK <= cols)
+                if (row.wide && col + KILN_NVFP4_BLOCK <= cols)
                     results_of(&r, values, scale, col, last && args.sum);
                 else
                     any_results_of(&r, values, scale, col, cols, last && args.sum);
-                const float greatest = kiln_nvfp4_block_greatest(values);
-                if (!last) {
-                    state = kiln_fast_max(greatest, state);
-                    continue;
-                }
-                of_block = kiln_nvfp4_block_scale(greatest, state);
-                words = kiln_nvfp4_block_codes(values, greatest, kiln_nvfp4_any_factor(of_block, state));
+                if (!last) state = kiln_fast_max(kiln_nvfp4_block_greatest(values), state);
             }
-            if (p.inside) put(codes + col / 2, words, out->shape.wide);
-            scales[out->swizzled ? kiln_nvfp4_swizzled(p.row, block, (uint64_t)out->scale_cols) : block] =
-                (uint8_t)of_block;
+            if (last) kiln_nvfp4_row_put(&row, col, col < cols, values, state);
         }
-        if (!last) state = kiln_reduce(state, out->shape.lanes_log2, exchange, KILN_REDUCE_MAX);
+        if (!last) state = kiln_nvfp4_row_greatest(state, out->shape.lanes_log2, exchange);
     }
 }

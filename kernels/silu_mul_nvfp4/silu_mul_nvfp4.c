@@ -4,6 +4,17 @@
 #define KILN_HOST silu_mul_nvfp4
 #include "kernels/common/operator.h"
 
+/* Gives the launch shared memory for a thread's blocks of 16 columns: at least for one, and for those that it keeps
+ * between two passes, at most a quarter of what a block of threads can have on the device, so that several are
+ * resident. */
+static void keep_blocks(const kiln_device_info *device, kiln_codes_args *args, kiln_launch_config *config) {
+    const uint32_t bytes = KILN_BLOCK * 2 * KILN_EIGHT * (uint32_t)sizeof(float), rounds = (args->rounds + 1) / 2;
+    const uint32_t most = (uint32_t)device->max_shared_bytes / 4 / bytes;
+    const uint32_t wanted = args->static_scale != 0.0f ? 0 : rounds;
+    args->kept = wanted < most ? wanted : most;
+    config->dynamic_shared_bytes = (args->kept ? args->kept : 1) * bytes;
+}
+
 static kiln_status silu_mul_nvfp4(kiln_stream *stream, const kiln_silu_mul_nvfp4_params *params, unsigned part,
                                   const char *name) {
     const kiln__silu_mul_codes_call call = {
@@ -38,5 +49,6 @@ static kiln_status silu_mul_nvfp4(kiln_stream *stream, const kiln_silu_mul_nvfp4
         config.dynamic_shared_bytes = KILN_SILU_MUL_HELD * KILN_EIGHT * (uint32_t)sizeof(float) * threads;
         return kiln__operator_launch(stream, held, &config, &args, sizeof args);
     }
+    if (!args.four) keep_blocks(&stream->device->info, &args.out, &config);
     return launch(stream, part, KERNEL_silu_mul_nvfp4, &config, &args, sizeof args);
 }

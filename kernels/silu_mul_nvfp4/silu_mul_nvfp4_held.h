@@ -3,11 +3,12 @@
  * A block has a row, and each thread keeps two blocks of 16 columns of it in registers until their codes are made
  * (codes_held_gpu.h).
  *
- * By the model of docs/kernel-report.md elements of 16 bits issue for longer than 0.6 of the memory's time: 0.75 on
- * sm_90a, 0.87 to 0.90 on sm_80 and 1.1 on sm_100. Of 39 instructions an element in bf16 on sm_90a 16 are SiLU and its
- * product, 3 conversions and the greatest magnitude, 10 the code of E2M1 without an instruction for it, and 10 those of
- * a thread: addresses, the row's scale and two blocks' ones. On sm_100, which converts by an instruction and computes
- * two at a time, 25 are left, but the memory is 2.4 times as fast as an H100's. Not measured. */
+ * By the model of docs/kernel-report.md elements of 16 bits issue for longer than 0.6 of the memory's time: 0.66 on
+ * sm_90a, 0.80 to 0.84 on sm_80 and sm_90 and 1.1 on sm_100. Of 34 instructions an element in bf16 on sm_90a 18 are
+ * SiLU and its product, 3 conversions and the greatest magnitude, 6 the product and the code of E2M1 without an
+ * instruction for it, and 7 those of a thread: addresses, the row's scale and two blocks' ones. On sm_100, which
+ * converts by an instruction and computes two at a time, 25 are left, but the memory is 2.4 times as fast as an H100's.
+ * Not measured. */
 #ifndef KILN_KERNELS_SILU_MUL_NVFP4_HELD_H
 #define KILN_KERNELS_SILU_MUL_NVFP4_HELD_H
 
