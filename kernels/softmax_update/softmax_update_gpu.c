@@ -12,11 +12,13 @@
  * for those of 11 to 22 below it, each of which adds 1.5e-5 or less.
  *
  * Floor: one read of the scores at memory bandwidth, 4 bytes an element of f32, 2 of 16 bits, and 24 bytes for each
- * row's states. Two passes over vectors that were asked for one by one, [32768, 1024] in bf16, took 55.7 us (H100 80GB
- * HBM3, driver 580.159.04, 2026-11-26), 44 % of a copy's speed. This: not measured.
- * Test: build/tests/ops/softmax_update_test. Bench: build/kiln bench softmax_update */
+ * row's states. Instructions take longer than 0.6 of the memory's time on sm_100 (0.65 to 0.86) and, in 16 bits, on the
+ * early chips of gfx9 (0.74; predicted): a score takes five there, eight turns of gfx9's vector unit of which the power
+ * has four, and a thread's begin and the two meetings of a row as many again as half of its 64 scores. Two passes over
+ * vectors that were asked for one by one, [32768, 1024] in bf16, took 55.7 us (H100 80GB HBM3, driver 580.159.04,
+ * 2026-11-26), 44 % of a copy's speed. This: not measured. Test: build/tests/ops/softmax_update_test. Bench: build/kiln
+ * bench softmax_update */
 #include "kernels/common/greatest_number.h"
-#include "kernels/common/mixed.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/common/two.h"
@@ -26,6 +28,8 @@
 #include "kernels/arch/gfx_ballot.h"
 #include "kernels/common/row_reduce.h"
 #endif
+
+#if defined(KILN_PART_f32)
 
 /* How scores become powers of 2: (x - shift) log2 e - power. The difference of scores beyond 2^10 is exact where it
  * counts; that of smaller ones need not be, but power is little. */
@@ -43,10 +47,34 @@ KILN_INLINE base base_of(float origin) {
     return b;
 }
 
-/* Of x - shift. */
-KILN_INLINE float power(float difference, base b) {
-    return kiln_fast_exp2(KILN_FMA(difference, KILN_LOG2_E, -b.power));
+KILN_INLINE float power(float x, base b) {
+    return kiln_fast_exp2(KILN_FMA(x - b.shift, KILN_LOG2_E, -b.power));
 }
+
+#else
+
+/* How scores become powers of 2: x factor - power. Beyond 2^15 neighbouring bf16 are so far apart that only those of
+ * the origin count, for any factor; 1 leaves no error of power's, which is 2^-9 at most with log2 e. */
+typedef struct base {
+    float factor;
+    float power;
+    float correction; /* the factor for sums of these powers */
+} base;
+
+KILN_INLINE base base_of(float origin) {
+    const float finite = kiln_online_origin(origin), distance = kiln_fast_max(finite, -finite);
+    const bool far = KILN_ELEMENT_NEGATIVE_INFINITY == 0xff80u && distance >= 0x1p15f; /* of bf16 */
+    base b = {far ? 1.0f : KILN_LOG2_E, 0.0f, 1.0f};
+    b.power = finite * b.factor;
+    b.correction = kiln_fast_exp2(-KILN_FMA(finite, b.factor, -b.power));
+    return b;
+}
+
+KILN_INLINE float power(float x, base b) {
+    return kiln_fast_exp2(KILN_FMA(x, b.factor, -b.power));
+}
+
+#endif
 
 enum { HELD = 1 << KILN_SOFTMAX_UPDATE_VECTORS_LOG2 };
 
@@ -121,7 +149,7 @@ KILN_INLINE float greatest_of(const held *h, float max) {
     return kiln_fast_max(kiln_greatest_number_value(greatest), max);
 }
 
-#if defined(__HIP__) /* two at a time where the device can */
+#if defined(__HIP__) && !defined(KILN_PART_f16) /* two at a time where the device can */
 KILN_INLINE kiln_online_sum weights_of(const held *h, base b) {
     kiln_two sums = kiln_two_of(0.0f, 0.0f);
     FOR_USED(h, k) {
@@ -129,8 +157,12 @@ KILN_INLINE kiln_online_sum weights_of(const held *h, base b) {
         kiln_vector_values(values, h->vectors[k]);
         KILN_UNROLL
         for (int i = 0; i < KILN_VECTOR; i += 2) {
-            const kiln_two differences = kiln_two_of(values[i], values[i + 1]) - b.shift;
-            const kiln_two powers = __builtin_elementwise_fma(differences, (kiln_two)KILN_LOG2_E, (kiln_two)-b.power);
+            const kiln_two two = kiln_two_of(values[i], values[i + 1]);
+#if defined(KILN_PART_f32)
+            const kiln_two powers = __builtin_elementwise_fma(two - b.shift, (kiln_two)KILN_LOG2_E, (kiln_two)-b.power);
+#else
+            const kiln_two powers = __builtin_elementwise_fma(two, (kiln_two)b.factor, (kiln_two)-b.power);
+#endif
             sums += kiln_two_of(kiln_fast_exp2(powers.x), kiln_fast_exp2(powers.y));
         }
     }
@@ -140,7 +172,7 @@ KILN_INLINE kiln_online_sum weights_of(const held *h, base b) {
 KILN_INLINE kiln_online_sum weights_of(const held *h, base b) {
     float values[KILN_VECTOR], sums[2] = {0.0f, 0.0f};
     FOR_USED(h, k) {
-        kiln_vector_less(values, h->vectors[k], b.shift);
+        kiln_vector_values(values, h->vectors[k]);
         KILN_UNROLL
         for (int i = 0; i < KILN_VECTOR; i++)
             sums[i % 2] += power(values[i], b);
@@ -212,16 +244,21 @@ KILN_ENTRY(softmax_update, kiln_softmax_update_args) {
 
     base b = base_of(max);
     kiln_online_sum own = {0.0f, 0.0f};
+    const uint32_t last = begin;
     KILN_LOOP
     for (;; begin -= vectors) {
-        own = kiln_online_add(own, weights_of(&h, b));
+        const kiln_online_sum part = weights_of(&h, b);
+        if (begin == last)
+            own = part;
+        else
+            own = kiln_online_add(own, part);
         if (!begin) break;
         source -= step;
         take_all(&h, s, source);
     }
     KILN_LOOP
     KILN_FOR_REST(s, i)
-    own = kiln_online_add(own, (kiln_online_sum){power(kiln_element_to_f32(x[i]) - b.shift, b), 0.0f});
+    own = kiln_online_add(own, (kiln_online_sum){power(kiln_element_to_f32(x[i]), b), 0.0f});
     float sum = (own.value + own.rest) * b.correction;
     if (max == KILN_INFINITY) sum = infinities(s, x);
     sum = reduce(sum, lanes_log2, sums, KILN_REDUCE_SUM);

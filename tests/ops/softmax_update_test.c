@@ -23,6 +23,12 @@ static double special_logit(void) {
     return random_integer(0, 20) ? random_number(-4, 4) : values[random_integer(0, 6)];
 }
 
+static double far_place;
+
+static double far_logit(void) {
+    return far_place + random_number(-40, 40);
+}
+
 static double lowest(void) {
     return -INFINITY;
 }
@@ -173,6 +179,16 @@ static void test_shapes(kiln_stream *stream) {
     }
 }
 
+/* Scores that are near each other and far from 0. */
+static void test_far_scores(kiln_stream *stream) {
+    static const double places[] = {-1500, 20000, -33000, 62000, 1e6, -1e30};
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+            far_place = places[i];
+            run(stream, p, (shape){.rows = 2, .cols = 200, .place = AT_END, .with_x = true}, far_logit, 5);
+        }
+}
+
 /* 2^21 scores at once, of which the last is the greatest. */
 static void test_longest(kiln_stream *stream) {
     if (!harness_on_cpu(stream)) return;
@@ -273,8 +289,8 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_shapes), on_one_device(test_longest),  on_each_device(test_beside_large),
-        on_each_device(test_order),  on_one_device(test_refusals),
+        on_each_device(test_shapes),       on_each_device(test_far_scores), on_one_device(test_longest),
+        on_each_device(test_beside_large), on_each_device(test_order),      on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
