@@ -6,6 +6,7 @@
 #include "kernels/common/greatest_magnitude.h"
 #include "kernels/common/minimum.h"
 #include "kernels/common/quantize_scale.h"
+#include "kernels/common/reciprocal_step.h"
 #include "kernels/common/reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
@@ -29,6 +30,21 @@ KILN_INLINE void kiln_quantize_put(uint8_t *codes, const float *values, float fa
     *(kiln_quantize_codes *)codes = vector;
 }
 
+/* kiln_quantize_scale, and 1 over it, without divisions where they have the same results: kiln_scale_quickly
+ * (codes_sm90a.h) says why. */
+KILN_INLINE float kiln_quantize_scale_of(const kiln_quantize_args *args, float value, float *factor) {
+    const float start = kiln_fast_reciprocal(args->smax), near = value * start;
+    const float scale = KILN_FMA(KILN_FMA(-args->smax, near, value), start, near);
+    if (args->source == KILN_QUANTIZE_COMPUTED && value >= 0x1p-64f && value <= 0x1p64f &&
+        !(kiln_bits(args->smax) << 20) && ~kiln_bits(scale) << 9) {
+        *factor = kiln_reciprocal_step(scale, kiln_fast_reciprocal(scale));
+        return scale;
+    }
+    const float divided = kiln_quantize_scale(args, value);
+    *factor = 1.0f / divided;
+    return divided;
+}
+
 /* Rows from `begin` up to `end` of a tile, which have one scale, or one for each of at most one row of a thread, or
  * scales that are known beforehand. The first vector of a thread stays in registers between the two passes; the others
  * come from a cache. */
@@ -47,11 +63,13 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
         KILN_LOOP
         for (; s.row < end; s.row += step) {
             x = kiln_span_of_input(s, args->x, args->x_stride);
+            kiln_vector held = kept;
+            if (s.row != first && s.first < s.whole) held = kiln_vector_load(x + s.first * KILN_VECTOR);
             KILN_LOOP
-            KILN_FOR_WHOLE(s, vector) {
-                kiln_vector held = kept;
-                if (vector != s.first || s.row != first) held = kiln_vector_load(x + vector * KILN_VECTOR);
+            for (uint32_t vector = s.first; vector < s.whole;) {
                 kiln_greatest_magnitude_take(&greatest, held);
+                vector += s.lanes;
+                if (vector < s.whole) held = kiln_vector_load(x + vector * KILN_VECTOR);
             }
             KILN_LOOP
             KILN_FOR_REST(s, i)
@@ -63,15 +81,18 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
     for (s.row = first; s.row < end; s.row += step) {
         uint64_t at = kiln_quantize_scale_at(args, s.row, kiln_tile());
         if (args->source != KILN_QUANTIZE_COMPUTED) value = args->values[at];
-        float scale = kiln_quantize_scale(args, value), factor = 1.0f / scale;
+        float factor;
+        const float scale = kiln_quantize_scale_of(args, value, &factor);
         x = kiln_span_of_input(s, args->x, args->x_stride);
         uint8_t *codes = (uint8_t *)args->codes + s.row * (uint64_t)args->codes_stride + s.start;
+        kiln_vector held = kept;
+        if (s.row != first && s.first < s.whole) held = kiln_vector_load(x + s.first * KILN_VECTOR);
         KILN_LOOP
-        KILN_FOR_WHOLE(s, vector) {
-            kiln_vector held = kept;
-            if (vector != s.first || s.row != first) held = kiln_vector_load(x + vector * KILN_VECTOR);
+        for (uint32_t vector = s.first; vector < s.whole;) {
             kiln_vector_values(values, held);
             kiln_quantize_put(codes + vector * KILN_VECTOR, values, factor, args->smax);
+            vector += s.lanes;
+            if (vector < s.whole) held = kiln_vector_load(x + vector * KILN_VECTOR);
         }
         KILN_LOOP
         KILN_FOR_REST(s, i) {

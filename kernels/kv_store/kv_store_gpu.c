@@ -13,6 +13,7 @@
 #include "kernels/common/span.h"
 
 #include "kernels/common/index.h"
+#include "kernels/common/reciprocal_step.h"
 #include "kernels/common/store_codes_gpu.h"
 #include "kernels/kv_store/kv_store_args.h"
 
@@ -60,36 +61,48 @@ KILN_ENTRY(kv_store, kiln_kv_store_args) {
     }
 }
 
+/* kiln_store_factor without a division, where kiln_reciprocal_step has its result. */
+KILN_INLINE float factor_of(const float *scales, uint32_t head) {
+    const float given = scales ? scales[head] : 1.0f;
+    const float scale = given >= 0x1p-126f && given < KILN_INFINITY ? given : 1.0f;
+    if (scale >= 0x1p-64f && scale <= 0x1p64f && ~kiln_bits(scale) << 9)
+        return kiln_reciprocal_step(scale, kiln_fast_reciprocal(scale));
+    return kiln_store_factor(scales, head);
+}
+
 KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
     kiln_span s = kiln_span_of(&args.shape);
     if (!s.count) return;
-    uint64_t token = s.row, head = 0;
+    uint64_t token = s.row;
+    uint32_t head = 0;
     if (args.heads > 1) {
         token = s.row / args.heads;
-        head = s.row % args.heads;
+        head = (uint32_t)s.row - (uint32_t)token * args.heads;
     }
     uint64_t col = head * (uint64_t)args.shape.cols + s.start;
-    const kiln_element *key = (const kiln_element *)args.key + token * (uint64_t)args.key_stride + col;
-    const kiln_element *value = (const kiln_element *)args.value + token * (uint64_t)args.value_stride + col;
+    const uint64_t key_at = token * (uint64_t)args.key_stride + col;
+    const uint64_t value_at = args.value_stride == args.key_stride ? key_at : token * (uint64_t)args.value_stride + col;
+    const kiln_element *key = (const kiln_element *)args.key + key_at;
+    const kiln_element *value = (const kiln_element *)args.value + value_at;
     taken t;
     take(&t, s, s.first, key, value);
     uint64_t slot = kiln_index(args.slot_mapping, args.slots_64, token);
     if (slot >= (uint64_t)args.capacity) return;
-    uint8_t *keys = (uint8_t *)args.key_cache + slot * (uint64_t)args.key_cache_stride + col;
-    uint8_t *values = (uint8_t *)args.value_cache + slot * (uint64_t)args.value_cache_stride + col;
-    float key_factor = kiln_store_factor(args.k_scale, head), value_factor = kiln_store_factor(args.v_scale, head);
+    const uint64_t keys_at = slot * (uint64_t)args.key_cache_stride + col;
+    const uint64_t values_at =
+        args.value_cache_stride == args.key_cache_stride ? keys_at : slot * (uint64_t)args.value_cache_stride + col;
+    uint8_t *keys = (uint8_t *)args.key_cache + keys_at;
+    uint8_t *values = (uint8_t *)args.value_cache + values_at;
+    const float key_factor = factor_of(args.k_scale, head), value_factor = factor_of(args.v_scale, head);
     KILN_LOOP
     for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
         if (begin != s.first) take(&t, s, begin, key, value);
-        /* Choosing between keys and values in each thread would take as many instructions again on AMD, and a third
-         * more on NVIDIA. */
-        KILN_LOOP
-        for (uint32_t i = 0, vector = begin; i < AHEAD && vector < s.whole; i++, vector += s.lanes) {
-            kiln_store_codes(keys + vector * KILN_VECTOR, t.keys[0], key_factor);
-            kiln_store_codes(values + vector * KILN_VECTOR, t.values[0], value_factor);
-            t.keys[0] = t.keys[1];
-            t.values[0] = t.values[1];
-        }
+        KILN_UNROLL
+        for (uint32_t i = 0, vector = begin; i < AHEAD; i++, vector += s.lanes)
+            if (vector < s.whole) {
+                kiln_store_codes(keys + vector * KILN_VECTOR, t.keys[i], key_factor);
+                kiln_store_codes(values + vector * KILN_VECTOR, t.values[i], value_factor);
+            }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
