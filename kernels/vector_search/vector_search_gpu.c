@@ -18,9 +18,11 @@
  * On NVIDIA the next rows are brought into L2 while a block reads its queries, computes, or finds its first floor.
  *
  * Floor: one read of the table at memory bandwidth for each tile of queries; docs/kernel-report.md has the instruction
- * counts and the time that they take. Not measured: an H100 took 75.7 us for one query and 64 MiB of bits before blocks
- * had half the rows, fewer sorts and these hints; copies move as many bytes in 23 us.
- * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench vector_search */
+ * counts and the time that they take: on sm_100 that of the memory (predicted), since a word of four codes takes a xor,
+ * a count and a sum, and a row's score shuffles, a comparison and its entry. Not measured: an
+ * H100 took 75.7 us for one query and 64 MiB of bits before blocks had half the rows, fewer sorts and these hints;
+ * copies move as many bytes in 23 us. Test: build/tests/ops/vector_search_test. Bench: build/kiln bench vector_search
+ */
 #include "kernels/common/atomic.h"
 #include "kernels/common/dot.h"
 #include "kernels/common/late_args.h"
