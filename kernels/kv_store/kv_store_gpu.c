@@ -19,6 +19,13 @@
 
 enum { AHEAD = 2 }; /* vectors of each tensor that a thread has in flight */
 
+/* Of which so many become codes without a loop: all where its copies would cost more than the images' size. */
+#if defined(__GFX9__)
+enum { AT_ONCE = AHEAD };
+#else
+enum { AT_ONCE = 1 };
+#endif
+
 /* What a thread has of keys and values. */
 typedef struct taken {
     kiln_vector keys[AHEAD], values[AHEAD];
@@ -97,12 +104,17 @@ KILN_ENTRY(kv_store_e4m3, kiln_kv_store_args) {
     KILN_LOOP
     for (uint32_t begin = s.first; begin < s.whole; begin += AHEAD * s.lanes) {
         if (begin != s.first) take(&t, s, begin, key, value);
-        KILN_UNROLL
-        for (uint32_t i = 0, vector = begin; i < AHEAD; i++, vector += s.lanes)
-            if (vector < s.whole) {
-                kiln_store_codes(keys + vector * KILN_VECTOR, t.keys[i], key_factor);
-                kiln_store_codes(values + vector * KILN_VECTOR, t.values[i], value_factor);
-            }
+        KILN_LOOP
+        for (uint32_t i = 0, vector = begin; i < AHEAD && vector < s.whole; i += AT_ONCE) {
+            KILN_UNROLL
+            for (uint32_t k = 0; k < AT_ONCE; k++, vector += s.lanes)
+                if (vector < s.whole) {
+                    kiln_store_codes(keys + vector * KILN_VECTOR, t.keys[k], key_factor);
+                    kiln_store_codes(values + vector * KILN_VECTOR, t.values[k], value_factor);
+                }
+            t.keys[0] = t.keys[1];
+            t.values[0] = t.values[1];
+        }
     }
     KILN_LOOP
     KILN_FOR_REST(s, i) {
