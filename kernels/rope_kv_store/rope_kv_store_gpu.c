@@ -245,7 +245,7 @@ KILN_INLINE void run_vectors(const kiln_rope_kv_store_args *args, const share *a
         uint32_t first = at, second = at + args->step, left = first, right = first + RUN;
         if (!rotates) {
             first = second = at + pairs;
-        } else if (adjacent) { /* neighbouring threads have neighbouring vectors, as in kiln_turn_head */
+        } else if (adjacent) { /* neighbouring threads have neighbouring vectors, as in kiln_turn_heads */
             const uint32_t begin = at - all->lane * KILN_VECTOR, rest = pairs - begin;
             first += begin;
             second = first + (rest < round ? rest : round);
