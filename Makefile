@@ -35,8 +35,9 @@ OBJ := $(OUT)/obj
 HOST := $(firstword $(subst -, ,$(shell $(CC) -dumpmachine 2>/dev/null)))
 
 WARNINGS := -Wall -Wextra -Wconversion -Wshadow -Werror
-# Each frame is written beside its object, for tests/unit/contracts_test.sh.
-CFLAGS_release  := -O2 -g -fstack-usage
+# -g1: functions and lines. Variables, which debug has, cost a fifth of the compiler's time. Each frame is written beside its
+# object, for tests/unit/contracts_test.sh.
+CFLAGS_release  := -O2 -g1 -fstack-usage
 CFLAGS_debug    := -O0 -g3
 CFLAGS_sanitize := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 CFLAGS_thread   := -O1 -g -fsanitize=thread
@@ -148,7 +149,7 @@ $(OBJ)/shared/%.o: $(OBJ)/%.s
 
 # kernels/<op>/<op>_cpu.c and kernels/common/<noun>_cpu.c, once for each level of this host: $(OBJ)/kernels/<op>/<level>.o
 # Nothing reads a kernel's floating-point exception flags; if it could, choices like a > b ? a : b would not vectorise.
-# -g1: lines and no variables, most of which vectorising takes away; to follow them cost a fifth of the compiler's time.
+# -g1 here too: most variables are taken away by vectorising.
 level_flags = $(if $(filter debug sanitize thread coverage,$(config)),-O1,-O3) $(if $(filter-out debug,$(config)),-g1) -fno-trapping-math $(call cpu_flags,$(1)) -DKILN_CPU_LEVEL=$(subst -,_,$(1))
 define CPU_LEVEL_RULE
 $(OBJ)/kernels/%/$(1).o: KILN_CFLAGS += $(call level_flags,$(1))
