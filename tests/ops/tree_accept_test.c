@@ -91,35 +91,34 @@ static bool takes(const trees *t, int64_t sequence, int64_t parent, int64_t toke
     return chance > threshold;
 }
 
+/* Whether two nodes of one level have the same scores, because the chances on their paths are the same, one by one. */
+static bool same_chances(const trees *t, int64_t sequence, const double *chance_log, int64_t a, int64_t b) {
+    for (; a > 0 && b > 0; a = parent_of(t, sequence, a), b = parent_of(t, sequence, b))
+        if (chance_log[a] != chance_log[b]) return false;
+    return true;
+}
+
 /* Fills what is expected of a sequence. Returns false where the outcome hangs on rounding. */
 static bool define(trees *t, int64_t sequence) {
     const shape *s = &t->s;
     int64_t level[NODES_MOST] = {1}, best = 0;
-    double score[NODES_MOST] = {0}, second = -INFINITY;
+    double score[NODES_MOST] = {0}, chance_log[NODES_MOST] = {0};
     bool near = false, taken[NODES_MOST] = {false}; /* by target a node has one child at most */
     for (int64_t i = 1; i < s->nodes; i++) {
         int64_t parent = parent_of(t, sequence, i);
         int64_t token = (int64_t)t->tokens.values[sequence * s->nodes + i];
-        double log_chance = 0;
         level[i] = 0;
         if (parent < 0 || token < 0 || !level[parent] || level[parent] >= s->depth) continue;
         if (!s->typical && taken[parent]) continue;
-        if (!takes(t, sequence, parent, token, &log_chance, &near)) continue;
+        if (!takes(t, sequence, parent, token, &chance_log[i], &near)) continue;
         taken[parent] = true;
         level[i] = level[parent] + 1;
-        score[i] = score[parent] + log_chance;
-        if (level[i] < level[best]) continue;
-        if (level[i] > level[best]) {
-            best = i;
-            second = -INFINITY;
-        } else if (score[i] > score[best]) {
-            second = score[best];
-            best = i;
-        } else {
-            second = fmax(second, score[i]);
-        }
+        score[i] = score[parent] + chance_log[i];
+        if (level[i] > level[best] || (level[i] == level[best] && score[i] > score[best])) best = i;
     }
-    near = near || (score[best] > second && score[best] - second < 1e-4);
+    for (int64_t i = 1; i < s->nodes; i++)
+        near = near || (i != best && level[i] == level[best] && fabs(score[i] - score[best]) < 1e-4 &&
+                        !same_chances(t, sequence, chance_log, i, best));
     int64_t node = best;
     for (int64_t i = 0; i < s->depth; i++)
         t->expected_path[sequence * s->depth + i] = -1;
