@@ -3,26 +3,8 @@
 #define KILN_KERNELS_COMMON_RMSNORM_CODES_ROWS_GPU_H
 
 #include "kernels/common/codes_rows_gpu.h"
-#include "kernels/common/rmsnorm_codes_args.h"
+#include "kernels/common/rmsnorm_codes_row.h"
 #include "kernels/common/root.h"
-
-/* A row's tensors, of which args says whether there are a residual, a weight and a sum: pointers that may be NULL would
- * not be taken for those to global memory. */
-typedef struct kiln_rmsnorm_codes_row {
-    const kiln_rmsnorm_codes_args *args;
-    const kiln_element *x, *residual, *weight;
-    kiln_element *sum;
-} kiln_rmsnorm_codes_row;
-
-KILN_INLINE kiln_rmsnorm_codes_row kiln_rmsnorm_codes_row_of(const kiln_rmsnorm_codes_args *args, uint64_t row) {
-    kiln_rmsnorm_codes_row r;
-    r.args = args;
-    r.x = (const kiln_element *)args->x + row * (uint64_t)args->x_stride;
-    r.residual = (const kiln_element *)args->residual + row * (uint64_t)args->residual_stride;
-    r.weight = (const kiln_element *)args->weight;
-    r.sum = (kiln_element *)args->sum + row * (uint64_t)args->sum_stride;
-    return r;
-}
 
 /* x, or x + residual, for a whole eight. */
 KILN_INLINE void kiln_rmsnorm_eight(const kiln_rmsnorm_codes_row *r, float *sums, uint32_t col) {
@@ -46,29 +28,6 @@ KILN_INLINE void kiln_rmsnorm_eight_weigh(const kiln_rmsnorm_codes_row *r, float
     KILN_UNROLL
     for (int i = 0; i < KILN_EIGHT; i++)
         values[i] *= weights[i];
-}
-
-/* The same for one column. */
-KILN_INLINE float kiln_rmsnorm_column(const kiln_rmsnorm_codes_row *r, uint32_t col) {
-    const float x = kiln_element_to_f32(r->x[col]);
-    return r->args->residual ? x + kiln_element_to_f32(r->residual[col]) : x;
-}
-KILN_INLINE float kiln_rmsnorm_column_weigh(const kiln_rmsnorm_codes_row *r, float sum, float scale, uint32_t col) {
-    return r->args->weight ? sum * scale * kiln_element_to_f32(r->weight[col]) : sum * scale;
-}
-
-/* kiln_eight_squares of an eight of a row, column by column. */
-KILN_INLINE float kiln_rmsnorm_column_squares(const kiln_rmsnorm_codes_row *r, uint32_t col, uint32_t cols) {
-    float even = 0.0f, odd = 0.0f; /* of the sums of pairs of columns, in turn */
-    KILN_LOOP
-    for (uint32_t i = col; i < col + KILN_EIGHT / 2; i++) {
-        const float low = i < cols ? kiln_rmsnorm_column(r, i) : 0.0f;
-        const float high = i + KILN_EIGHT / 2 < cols ? kiln_rmsnorm_column(r, i + KILN_EIGHT / 2) : 0.0f;
-        const float last = even;
-        even = odd;
-        odd = last + (low * low + high * high);
-    }
-    return even + odd;
 }
 
 /* The sum over the threads that share a row, in the order of kiln_reduce: half a subgroup, one, or the block. */

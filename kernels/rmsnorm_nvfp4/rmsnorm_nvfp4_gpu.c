@@ -18,33 +18,16 @@
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_nvfp4 */
 #include "kernels/common/nvfp4_row_gpu.h"
-#include "kernels/common/rmsnorm_codes_args.h"
+#include "kernels/common/rmsnorm_codes_row.h"
 #include "kernels/common/root.h"
 
-/* A row's tensors, of which args says whether there are a residual, a weight and a sum. */
-typedef struct row_tensors {
-    const kiln_rmsnorm_codes_args *args;
-    const kiln_element *x, *residual, *weight;
-    kiln_element *sum;
-} row_tensors;
-
-KILN_INLINE row_tensors row_tensors_of(const kiln_rmsnorm_codes_args *args, uint64_t row) {
-    row_tensors r;
-    r.args = args;
-    r.x = (const kiln_element *)args->x + row * (uint64_t)args->x_stride;
-    r.residual = (const kiln_element *)args->residual + row * (uint64_t)args->residual_stride;
-    r.weight = (const kiln_element *)args->weight;
-    r.sum = (kiln_element *)args->sum + row * (uint64_t)args->sum_stride;
-    return r;
-}
-
-/* x, or x + residual: that many aligned columns, and one. */
+/* x, or x + residual, of that many aligned columns. */
 KILN_INLINE void read(float *values, const kiln_element *source, uint32_t number) {
     KILN_UNROLL
     for (uint32_t i = 0; i < number; i += KILN_VECTOR)
         kiln_vector_values(values + i, kiln_vector_load(source + i));
 }
-KILN_INLINE void sums_of(const row_tensors *r, float *sums, uint32_t col, uint32_t number) {
+KILN_INLINE void sums_of(const kiln_rmsnorm_codes_row *r, float *sums, uint32_t col, uint32_t number) {
     float addends[KILN_NVFP4_BLOCK];
     read(sums, r->x + col, number);
     if (!r->args->residual) return;
@@ -53,27 +36,9 @@ KILN_INLINE void sums_of(const row_tensors *r, float *sums, uint32_t col, uint32
     for (uint32_t i = 0; i < number; i++)
         sums[i] += addends[i];
 }
-KILN_INLINE float sum_of(const row_tensors *r, uint32_t col) {
-    const float x = kiln_element_to_f32(r->x[col]);
-    return r->args->residual ? x + kiln_element_to_f32(r->residual[col]) : x;
-}
-
-/* kiln_eight_squares of any eight of a row, column by column. */
-KILN_INLINE float squares_of(const row_tensors *r, uint32_t col, uint32_t cols) {
-    float even = 0.0f, odd = 0.0f; /* of the sums of pairs of columns, in turn */
-    KILN_LOOP
-    for (uint32_t i = col; i < col + KILN_EIGHT / 2; i++) {
-        const float low = i < cols ? sum_of(r, i) : 0.0f;
-        const float high = i + KILN_EIGHT / 2 < cols ? sum_of(r, i + KILN_EIGHT / 2) : 0.0f;
-        const float last = even;
-        even = odd;
-        odd = last + (low * low + high * high);
-    }
-    return even + odd;
-}
 
 /* The results of an aligned block. stores: sum, too. */
-KILN_INLINE void results_of(const row_tensors *r, float *values, float scale, uint32_t col, bool stores) {
+KILN_INLINE void results_of(const kiln_rmsnorm_codes_row *r, float *values, float scale, uint32_t col, bool stores) {
     float weights[KILN_NVFP4_BLOCK];
     sums_of(r, values, col, KILN_NVFP4_BLOCK);
     if (stores) {
@@ -92,16 +57,15 @@ KILN_INLINE void results_of(const row_tensors *r, float *values, float scale, ui
 }
 
 /* Those of any block, column by column, with zeros beyond the row: they are shifted in through the last place. */
-KILN_INLINE void any_results_of(const row_tensors *r, float *values, float scale, uint32_t col, uint32_t cols,
-                                bool stores) {
+KILN_INLINE void any_results_of(const kiln_rmsnorm_codes_row *r, float *values, float scale, uint32_t col,
+                                uint32_t cols, bool stores) {
     KILN_LOOP
     for (uint32_t i = 0; i < KILN_NVFP4_BLOCK; i++, col++) {
         float result = 0.0f;
         if (col < cols) {
-            const float sum = sum_of(r, col);
+            const float sum = kiln_rmsnorm_column(r, col);
             if (stores) r->sum[col] = kiln_element_from_f32(sum);
-            result = sum * scale;
-            if (r->args->weight) result *= kiln_element_to_f32(r->weight[col]);
+            result = kiln_rmsnorm_column_weigh(r, sum, scale, col);
         }
         KILN_UNROLL
         for (int e = 0; e + 1 < KILN_NVFP4_BLOCK; e++)
@@ -115,7 +79,7 @@ KILN_ENTRY(rmsnorm_nvfp4, kiln_rmsnorm_codes_args) {
     const kiln_codes_args *out = &args.out;
     const kiln_codes_place p = kiln_codes_place_of(out);
     if (p.beyond) return;
-    const row_tensors r = row_tensors_of(&args, p.row);
+    const kiln_rmsnorm_codes_row r = kiln_rmsnorm_codes_row_of(&args, p.row);
     const uint32_t cols = p.inside ? (uint32_t)out->shape.cols : 0;
     float values[KILN_NVFP4_BLOCK], squares = 0.0f;
     KILN_LOOP
@@ -124,7 +88,7 @@ KILN_ENTRY(rmsnorm_nvfp4, kiln_rmsnorm_codes_args) {
             sums_of(&r, values, col, KILN_EIGHT);
             squares += kiln_eight_squares(values);
         } else {
-            squares += squares_of(&r, col, cols);
+            squares += kiln_rmsnorm_column_squares(&r, col, cols);
         }
     }
     squares = kiln_reduce(squares, out->shape.lanes_log2, exchange, KILN_REDUCE_SUM);
