@@ -77,8 +77,8 @@ LOADER_OBJECTS := $(LOADER_SOURCES:%.c=$(OBJ)/%.o)
 CLI_OBJECTS    := $(CLI_SOURCES:%.c=$(OBJ)/%.o)
 OPERATOR_OBJECTS := $(OPERATORS:%=$(OBJ)/operators/%.o)
 # What operators share, and the lists of all, which only tools link.
-LEVEL_SOURCES  := $(sort $(wildcard kernels/common/*_cpu.c))
-COMMON_SOURCES := $(filter-out $(LEVEL_SOURCES),$(sort $(wildcard kernels/common/*.c))) kernels/all_bundles.c kernels/all_operators.c
+LEVEL_SOURCES  := $(sort $(wildcard kernels/common/*_cpu.c kernels/common/*/*_cpu.c))
+COMMON_SOURCES := $(filter-out $(LEVEL_SOURCES),$(sort $(wildcard kernels/common/*.c kernels/common/*/*.c))) kernels/all_bundles.c kernels/all_operators.c
 COMMON_OBJECTS := $(COMMON_SOURCES:%.c=$(OBJ)/%.o)
 # What the CPU kernels of a level share: $(OBJ)/kernels/common/<noun>_cpu/<level>.o
 LEVEL_OBJECTS  := $(foreach level,$(CPU_LEVELS),$(LEVEL_SOURCES:%.c=$(OBJ)/%/$(level).o))

@@ -13,7 +13,7 @@
  * HBM3, driver 580.159.04, 2026-11-26; bf16, [16384, 4096], a copy of it 90.2 us): 91.1 us; before, with four vectors
  * one after the other, 93.8 us. Test: build/tests/ops/add_gelu_test. Bench: build/kiln bench add_gelu */
 #include "kernels/add_gelu/add_gelu_args.h"
-#include "kernels/common/packed.h"
+#include "kernels/common/math/packed.h"
 #include "kernels/common/span.h"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)

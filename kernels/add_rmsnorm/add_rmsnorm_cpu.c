@@ -4,8 +4,8 @@
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench add_rmsnorm --device cpu */
 #include "kernels/add_rmsnorm/add_rmsnorm_args.h"
 #include "kernels/common/cpu.h"
-#include "kernels/common/root.h"
-#include "kernels/common/squares_cpu.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/math/squares_cpu.h"
 
 /* The sums of n elements, at most a tile. */
 KILN_INLINE void sums_of(float *sums, const void *x, const void *residual, size_t n, kiln_cpu_dtype dtype) {

@@ -10,8 +10,8 @@
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench add_rmsnorm */
 #include "kernels/add_rmsnorm/add_rmsnorm_args.h"
 #include "kernels/common/kept.h"
-#include "kernels/common/reduce.h"
-#include "kernels/common/root.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/reduce/reduce.h"
 
 KILN_INLINE void sums_of(float *sums, kiln_vector x, kiln_vector residual) {
     float addends[KILN_VECTOR];

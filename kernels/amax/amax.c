@@ -2,8 +2,8 @@
  * results in the workspace. */
 #include "kernels/amax/amax_args.h"
 #include "kernels/amax/amax_transposed_args.h"
-#include "kernels/common/quantize_host.h"
-#include "kernels/common/transposed_host.h"
+#include "kernels/common/quantize/quantize_host.h"
+#include "kernels/common/quantize/transposed_host.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST amax
 #include "kernels/common/operator.h"

@@ -5,8 +5,8 @@
 #include "kernels/amax/amax_args.h"
 #include "kernels/amax/amax_transposed_args.h"
 #include "kernels/common/cpu.h"
-#include "kernels/common/greatest_cpu.h"
-#include "kernels/common/transposed_cpu.h"
+#include "kernels/common/quantize/transposed_cpu.h"
+#include "kernels/common/reduce/greatest_cpu.h"
 
 /* The bits of the greatest magnitude among count elements and those seen before. */
 KILN_INLINE uint32_t greatest_of(uint32_t greatest, const void *x, size_t count, kiln_cpu_dtype dtype) {

@@ -13,10 +13,10 @@
  * Test: build/tests/ops/amax_test. Bench: build/kiln bench amax */
 #include "kernels/amax/amax_args.h"
 #include "kernels/amax/amax_transposed_args.h"
-#include "kernels/common/greatest_magnitude.h"
-#include "kernels/common/row_reduce.h"
+#include "kernels/common/quantize/transposed_greatest.h"
+#include "kernels/common/reduce/greatest_magnitude.h"
+#include "kernels/common/reduce/row_reduce.h"
 #include "kernels/common/span.h"
-#include "kernels/common/transposed_greatest.h"
 
 /* The greatest among 1 << lanes_log2 threads: on each vendor by what takes it fewer instructions. */
 KILN_INLINE float reduce(float greatest, uint32_t lanes_log2, float *exchange) {

@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_AMAX_TRANSPOSED_ARGS_H
 #define KILN_KERNELS_AMAX_TRANSPOSED_ARGS_H
 
-#include "kernels/common/transposed_args.h"
+#include "kernels/common/quantize/transposed_args.h"
 
 KILN_ARGS_BEGIN
 typedef struct kiln_amax_transposed_args {

@@ -25,7 +25,7 @@ kiln_gfx942_mfma_16_i8(const uint32_t *a, const uint32_t *b, kiln_gfx90a_sums_16
     return __builtin_amdgcn_mfma_i32_16x16x32_i8(kiln_gfx942_bytes(a), kiln_gfx942_bytes(b), sums, 0, 0, 0);
 }
 
-/* The same two of E4M3 FNUZ (kernels/common/float8.h), in f32. */
+/* The same two of E4M3 FNUZ (kernels/common/formats/float8.h), in f32. */
 static __attribute__((device, always_inline)) inline kiln_gfx90a_sums
 kiln_gfx942_mfma_fnuz(const uint32_t *a, const uint32_t *b, kiln_gfx90a_sums sums) {
     return __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(kiln_gfx942_bytes(a), kiln_gfx942_bytes(b), sums, 0, 0, 0);

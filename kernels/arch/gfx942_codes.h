@@ -1,4 +1,4 @@
-/* More raw instructions of gfx942: E4M3 FNUZ (kernels/common/float8.h) from f32. */
+/* More raw instructions of gfx942: E4M3 FNUZ (kernels/common/formats/float8.h) from f32. */
 #ifndef KILN_KERNELS_ARCH_GFX942_CODES_H
 #define KILN_KERNELS_ARCH_GFX942_CODES_H
 

@@ -4,7 +4,7 @@
  * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax --device cpu */
 #include "kernels/argmax/argmax_args.h"
 #include "kernels/common/cpu.h"
-#include "kernels/common/total_order.h"
+#include "kernels/common/reduce/total_order.h"
 
 /* The best of count elements, the first of which is in column col. A tile is searched for the column only if it has a
  * new best. */

@@ -12,10 +12,10 @@
  * it 90.2 us): 45.0 us, 2.98 TB/s; before, vector after vector, 47.6 us. [1024, 131072] takes 90.6 us.
  * Test: build/tests/ops/argmax_test. Bench: build/kiln bench argmax */
 #include "kernels/argmax/argmax_args.h"
-#include "kernels/common/atomic.h"
-#include "kernels/common/greatest.h"
 #include "kernels/common/held.h"
-#include "kernels/common/row_reduce.h"
+#include "kernels/common/reduce/atomic.h"
+#include "kernels/common/reduce/greatest.h"
+#include "kernels/common/reduce/row_reduce.h"
 
 #define NOWHERE 0xffffffffu
 

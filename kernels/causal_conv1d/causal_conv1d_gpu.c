@@ -15,7 +15,7 @@
  * Floor: a read of x and of residual and a write of y at memory bandwidth, 6 bytes an element of 16 bits, and a read
  * and a write of the states; docs/kernel-report.md has the instruction counts and the time that they take. Not measured
  * on hardware. Test: build/tests/ops/causal_conv1d_test. Bench: build/kiln bench causal_conv1d */
-#include "kernels/common/mixed.h"
+#include "kernels/common/math/mixed.h"
 #include "kernels/common/span.h"
 
 #include "kernels/causal_conv1d/place.h"

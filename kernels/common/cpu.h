@@ -55,7 +55,7 @@
 #define KILN_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
-#include "kernels/common/math.h"
+#include "kernels/common/math/math.h"
 
 /* a * b + c with one rounding on every level. Without such an instruction, the product is exact in f64, and the sum is
  * rounded to odd there (its last bit is set if it is inexact), so that rounding again to f32 gives the correct result.

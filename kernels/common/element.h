@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_ELEMENT_H
 #define KILN_KERNELS_COMMON_ELEMENT_H
 
-#include "kernels/common/math.h"
+#include "kernels/common/math/math.h"
 
 #if defined(KILN_PART_f32)
 #define KILN_PART f32

@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_VALUES_H
 #define KILN_KERNELS_COMMON_VALUES_H
 
-#include "kernels/common/special.h"
+#include "kernels/common/math/special.h"
 
 #if defined(KILN_PART_f16)
 

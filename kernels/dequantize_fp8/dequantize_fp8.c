@@ -1,5 +1,5 @@
 /* dequantize_fp8, host side. */
-#include "kernels/common/dequantize_host.h"
+#include "kernels/common/quantize/dequantize_host.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST dequantize_fp8
 #include "kernels/common/operator.h"

@@ -34,7 +34,7 @@ KILN_INLINE void numbers_of(float *values, uint32_t word) {
 #define KILN_DEQUANTIZE_VALUE(word, place)   number_at(word, place)
 #define KILN_DEQUANTIZE_HALVES(pairs, word)  kiln_e4m3_halves(pairs, word)
 #define KILN_DEQUANTIZE_VALUES(values, word) numbers_of(values, word)
-#include "kernels/common/dequantize_gpu.h"
+#include "kernels/common/quantize/dequantize_gpu.h"
 
 KILN_ENTRY(dequantize_fp8, kiln_dequantize_args) {
     kiln_dequantize(&args);

@@ -10,7 +10,7 @@ KILN_INLINE void codes_load(float *to, const uint8_t *codes, size_t count) {
         to[i] = (float)(int8_t)codes[i];
 }
 
-#include "kernels/common/dequantize_cpu.h"
+#include "kernels/common/quantize/dequantize_cpu.h"
 
 KILN_OUTLINED void dequantize_int8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     kiln_dequantize(arguments, span, dtype);

@@ -16,7 +16,7 @@ KILN_INLINE void numbers_of(float *values, uint32_t word) {
 #define KILN_DEQUANTIZE_VALUE(word, place)   (float)(int8_t)((word) >> 8 * (place))
 #define KILN_DEQUANTIZE_HALVES(pairs, word)  kiln_int8_halves(pairs, word)
 #define KILN_DEQUANTIZE_VALUES(values, word) numbers_of(values, word)
-#include "kernels/common/dequantize_gpu.h"
+#include "kernels/common/quantize/dequantize_gpu.h"
 
 KILN_ENTRY(dequantize_int8, kiln_dequantize_args) {
     kiln_dequantize(&args);

@@ -1,5 +1,5 @@
 /* dequantize_nvfp4, host side. */
-#include "kernels/common/nvfp4_host.h"
+#include "kernels/common/quantize/nvfp4_host.h"
 #include "kernels/dequantize_nvfp4/dequantize_nvfp4_args.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST dequantize_nvfp4

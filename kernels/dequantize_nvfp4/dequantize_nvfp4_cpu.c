@@ -2,8 +2,8 @@
  *
  * Floor: one read of the codes and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_nvfp4 --device cpu */
-#include "kernels/common/float4_cpu.h"
-#include "kernels/common/nvfp4_scale.h"
+#include "kernels/common/formats/float4_cpu.h"
+#include "kernels/common/quantize/nvfp4_scale.h"
 #include "kernels/dequantize_nvfp4/dequantize_nvfp4_args.h"
 
 /* Converts count elements of a row from the beginning of a block on. */

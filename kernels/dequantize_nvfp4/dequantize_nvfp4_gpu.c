@@ -9,9 +9,9 @@
  * time that they take. Not measured.
  * Test: build/tests/ops/dequantize_test. Bench: build/kiln bench dequantize_nvfp4 */
 #include "kernels/common/device.h"
-#include "kernels/common/nvfp4_codes.h"
-#include "kernels/common/nvfp4_scale.h"
-#include "kernels/common/small_float_gpu.h"
+#include "kernels/common/formats/small_float_gpu.h"
+#include "kernels/common/quantize/nvfp4_codes.h"
+#include "kernels/common/quantize/nvfp4_scale.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 #include "kernels/dequantize_nvfp4/dequantize_nvfp4_args.h"
@@ -20,7 +20,7 @@
 #include "kernels/arch/sm100_scaled.h"
 #include "kernels/arch/sm89_pairs.h"
 #elif defined(__HIP__)
-#include "kernels/common/code_halves.h"
+#include "kernels/common/formats/code_halves.h"
 #endif
 
 #if defined(KILN_PART_f32)

@@ -3,7 +3,7 @@
  * Floor: one read of the weights and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/dequantize_w4a16_test. Bench: build/kiln bench dequantize_w4a16 --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/small_integer.h"
+#include "kernels/common/formats/small_integer.h"
 #include "kernels/dequantize_w4a16/dequantize_w4a16_args.h"
 
 KILN_INLINE float number_at(const void *data, uint64_t at, kiln_cpu_dtype dtype) {

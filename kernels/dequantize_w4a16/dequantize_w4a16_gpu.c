@@ -13,7 +13,7 @@
 #include "kernels/dequantize_w4a16/dequantize_w4a16_args.h"
 
 #if defined(__HIP__)
-#include "kernels/common/code_halves.h"
+#include "kernels/common/formats/code_halves.h"
 #else
 #include "kernels/arch/ptx_halves.h"
 #endif

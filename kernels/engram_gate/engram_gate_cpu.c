@@ -2,7 +2,7 @@
  *
  * Floor: a read of key, query and value and a write of y and normed at memory bandwidth.
  * Test: build/tests/ops/engram_gate_test. Bench: build/kiln bench engram_gate --device cpu */
-#include "kernels/common/row_cpu.h"
+#include "kernels/common/reduce/row_cpu.h"
 
 #include "kernels/engram_gate/gate.h"
 

@@ -10,7 +10,7 @@
  * 16 bits with four groups 8.5 bytes an element of y. docs/kernel-report.md has the instruction counts and the time
  * that they take. Not measured on hardware. Test: build/tests/ops/engram_gate_test. Bench: build/kiln bench engram_gate
  */
-#include "kernels/common/reduce.h"
+#include "kernels/common/reduce/reduce.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 #include "kernels/engram_gate/gate.h"

@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_ENGRAM_GATE_GATE_H
 #define KILN_KERNELS_ENGRAM_GATE_GATE_H
 
-#include "kernels/common/root.h"
+#include "kernels/common/math/root.h"
 #include "kernels/engram_gate/engram_gate_args.h"
 
 /* The sums over a row: the squares of key and of query, the products of the two with their weights, the squares of

@@ -1,5 +1,5 @@
 /* gemm, host side: which kernel does a product, and whether blocks share its k. */
-#include "kernels/common/matmul_host.h"
+#include "kernels/common/matmul/matmul_host.h"
 #include "kernels/gemm/gemm_fused_args.h"
 #include "kernels/gemm/gemm_mapped_args.h"
 #include <kiln/ops/gemm.h>

@@ -11,7 +11,7 @@
 #ifndef KILN_KERNELS_GEMM_AMD_H
 #define KILN_KERNELS_GEMM_AMD_H
 
-#include "kernels/common/matmul_amd.h"
+#include "kernels/common/matmul/matmul_amd.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_portable.h"
 

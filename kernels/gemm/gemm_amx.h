@@ -2,7 +2,7 @@
  * amx_cpu.h. Included once, by gemm_dot.h.
  *
  * Floor: a tile's product of 16 x 16 x 32 takes 16 cycles. Measured on a processor: docs/benchmarks/cpu-model.md. */
-#include "kernels/common/amx_cpu.h"
+#include "kernels/common/matmul/amx_cpu.h"
 
 /* Working memory for a block. */
 typedef struct amx_scratch {

@@ -23,8 +23,8 @@
  *
  * Floor: 2 m n k operations for gemm_tiles, one read of b at memory bandwidth for gemm_rows.
  * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
-#include "kernels/common/matmul_blocks.h"
-#include "kernels/common/matmul_cpu.h"
+#include "kernels/common/matmul/matmul_blocks.h"
+#include "kernels/common/matmul/matmul_cpu.h"
 /* after them: */
 #include "kernels/gemm/gemm_args.h"
 

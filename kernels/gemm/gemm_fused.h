@@ -12,8 +12,8 @@
 #ifndef KILN_KERNELS_GEMM_FUSED_H
 #define KILN_KERNELS_GEMM_FUSED_H
 
-#include "kernels/common/reduce.h"
-#include "kernels/common/root.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/reduce/reduce.h"
 #include "kernels/common/values.h"
 #include "kernels/gemm/gemm_fused_args.h"
 

@@ -4,7 +4,7 @@
 #define KILN_KERNELS_GEMM_GFX11_H
 
 #include "kernels/arch/gfx10.h"
-#include "kernels/common/matmul_gfx11.h"
+#include "kernels/common/matmul/matmul_gfx11.h"
 #include "kernels/gemm/gemm_amd.h"
 
 typedef wmma<ELEMENTS_ARE_BF16> unit;

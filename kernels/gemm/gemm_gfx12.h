@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_GEMM_GFX12_H
 #define KILN_KERNELS_GEMM_GFX12_H
 
-#include "kernels/common/matmul_gfx12.h"
+#include "kernels/common/matmul/matmul_gfx12.h"
 #include "kernels/gemm/gemm_amd.h"
 
 typedef wmma<ELEMENTS_ARE_BF16> unit;

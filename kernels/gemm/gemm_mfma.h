@@ -6,7 +6,7 @@
 #define KILN_KERNELS_GEMM_MFMA_H
 
 #include "kernels/arch/gfx90a_16x16_bf16.h"
-#include "kernels/common/matmul_mfma.h"
+#include "kernels/common/matmul/matmul_mfma.h"
 #include "kernels/gemm/gemm_amd.h"
 
 typedef mfma<MFMA_DIES, ELEMENTS_ARE_BF16> unit;

@@ -2,8 +2,8 @@
  * multiplies them as they are.
  *
  * Included once, by gemm_cpu.c. */
-#include "kernels/common/root.h"
-#include "kernels/common/squares_cpu.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/math/squares_cpu.h"
 #include "kernels/gemm/gemm_fused_args.h"
 
 /* The factor of a row of a. */

@@ -11,7 +11,7 @@
 
 #include "kernels/arch/sm90a_fragments.h"
 #include "kernels/arch/sm90a_numbers.h"
-#include "kernels/common/matmul_sm90a.h"
+#include "kernels/common/matmul/matmul_sm90a.h"
 #include "kernels/gemm/gemm_args.h"
 
 enum : uint32_t {

@@ -14,7 +14,7 @@
 #ifndef KILN_KERNELS_GEMM_WGMMA_ROWS_H
 #define KILN_KERNELS_GEMM_WGMMA_ROWS_H
 
-#include "kernels/common/matmul_rows_sm90a.h"
+#include "kernels/common/matmul/matmul_rows_sm90a.h"
 #include "kernels/gemm/gemm_mapped_args.h"
 #include "kernels/gemm/gemm_pieces.h"
 

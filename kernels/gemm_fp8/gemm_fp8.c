@@ -15,4 +15,4 @@ static bool asks_fast(const kiln_gemm_fp8_params *params) {
 }
 
 #define W8A8_EXACT 0
-#include "kernels/common/w8a8_host.h"
+#include "kernels/common/matmul/w8a8_host.h"

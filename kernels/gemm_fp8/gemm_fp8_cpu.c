@@ -3,7 +3,7 @@
  * Floor: 2 m n k operations for gemm_fp8_tiles, one read of b at memory bandwidth for gemm_fp8_rows.
  * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_fp8 --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/float8_cpu.h"
+#include "kernels/common/formats/float8_cpu.h"
 
 #define W8A8_INTEGERS 0
 #define CODES_UNIT    KILN_E4M3_UNIT
@@ -17,7 +17,7 @@ KILN_INLINE void codes_vecs(kiln_vec *to, const uint8_t *codes) {
     kiln_e4m3_vecs(to, codes);
 }
 
-#include "kernels/common/w8a8_cpu.h"
+#include "kernels/common/matmul/w8a8_cpu.h"
 
 KILN_INLINE void gemm_fp8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     w8a8_tiles(arguments, span, dtype);

@@ -7,8 +7,8 @@
 #include "kernels/gemm_fp8/gemm_fp8_portable.h"
 
 #include "kernels/arch/gfx11.h"
-#include "kernels/common/w8a8_amd.h"
-#include "kernels/common/w8a8_amd_rows.h"
+#include "kernels/common/matmul/w8a8_amd.h"
+#include "kernels/common/matmul/w8a8_amd_rows.h"
 
 struct unit : wmma_gfx11, codes_f16 {
     enum : uint32_t { PRODUCTS = 1 };

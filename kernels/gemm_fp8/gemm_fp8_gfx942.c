@@ -5,8 +5,8 @@
 #include "kernels/gemm_fp8/gemm_fp8_portable.h"
 
 #include "kernels/arch/gfx942_bytes.h"
-#include "kernels/common/w8a8_amd.h"
-#include "kernels/common/w8a8_amd_rows.h"
+#include "kernels/common/matmul/w8a8_amd.h"
+#include "kernels/common/matmul/w8a8_amd_rows.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
 KILN_SHAPE(gemm_fp8_mma_large, 128, 128, 128, 43008, 100)

@@ -3,7 +3,7 @@
 #define KILN_KERNELS_GEMM_FP8_PORTABLE_H
 
 #include "kernels/common/device.h"
-#include "kernels/common/float8.h"
+#include "kernels/common/formats/float8.h"
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
 #include "kernels/arch/sm89.h"
 #endif
@@ -31,7 +31,7 @@ KILN_INLINE float codes_value(uint32_t bits) {
     return kiln_float(bits);
 }
 
-#include "kernels/common/w8a8_gpu.h"
+#include "kernels/common/matmul/w8a8_gpu.h"
 
 KILN_ENTRY(gemm_fp8_tiles, kiln_w8a8_args) {
     KILN_SHARED code_word a_tile[W8A8_PIECES * W8A8_WORDS][W8A8_TILE];

@@ -30,10 +30,10 @@
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_fp8/gemm_fp8_portable.h"
 
-#include "kernels/common/w8a8_mma_rows.h"
-#include "kernels/common/w8a8_sm90a.h"
-#include "kernels/common/w8a8_sm90a_early.h"
-#include "kernels/common/w8a8_sm90a_rows.h"
+#include "kernels/common/matmul/w8a8_mma_rows.h"
+#include "kernels/common/matmul/w8a8_sm90a.h"
+#include "kernels/common/matmul/w8a8_sm90a_early.h"
+#include "kernels/common/matmul/w8a8_sm90a_rows.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)

@@ -16,4 +16,4 @@ static bool asks_fast(const kiln_gemm_int8_params *params) {
 }
 
 #define W8A8_EXACT (1 << 16)
-#include "kernels/common/w8a8_host.h"
+#include "kernels/common/matmul/w8a8_host.h"

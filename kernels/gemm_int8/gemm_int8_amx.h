@@ -4,7 +4,7 @@
  * Where groups have scales, the products of a group's two tiles along k are added to zeros, and their sums then scaled.
  *
  * Floor: a tile's product of 16 x 16 x 64 takes 16 cycles. Measured on a processor: docs/benchmarks/cpu-model.md. */
-#include "kernels/common/amx_cpu.h"
+#include "kernels/common/matmul/amx_cpu.h"
 
 enum { AMX_GROUPS = KILN_AMX_DEPTH / GROUP, AMX_GROUP_STEPS = GROUP / KILN_AMX_TILE_BYTES };
 

@@ -31,7 +31,7 @@ KILN_INLINE void codes_vecs(kiln_vec *to, const uint8_t *codes) {
 #endif
 }
 
-#include "kernels/common/w8a8_cpu.h"
+#include "kernels/common/matmul/w8a8_cpu.h"
 #include "kernels/gemm_int8/gemm_int8_vnni.h"
 
 KILN_INLINE void gemm_int8_tiles(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {

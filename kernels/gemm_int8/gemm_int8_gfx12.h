@@ -7,8 +7,8 @@
 #include "kernels/gemm_int8/gemm_int8_portable.h"
 
 #include "kernels/arch/gfx12_bytes.h"
-#include "kernels/common/w8a8_amd.h"
-#include "kernels/common/w8a8_amd_rows.h"
+#include "kernels/common/matmul/w8a8_amd.h"
+#include "kernels/common/matmul/w8a8_amd_rows.h"
 
 struct unit : wmma_gfx12, codes_plain {
     enum : uint32_t { PRODUCTS = 2 };

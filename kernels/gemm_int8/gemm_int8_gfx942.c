@@ -4,8 +4,8 @@
 #include "kernels/gemm_int8/gemm_int8_portable.h"
 
 #include "kernels/arch/gfx942_bytes.h"
-#include "kernels/common/w8a8_amd.h"
-#include "kernels/common/w8a8_amd_rows.h"
+#include "kernels/common/matmul/w8a8_amd.h"
+#include "kernels/common/matmul/w8a8_amd_rows.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
 KILN_SHAPE(gemm_int8_mma_large, 128, 128, 128, 43008, 100)

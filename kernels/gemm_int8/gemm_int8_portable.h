@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_GEMM_INT8_PORTABLE_H
 #define KILN_KERNELS_GEMM_INT8_PORTABLE_H
 
-#include "kernels/common/dot.h"
+#include "kernels/common/math/dot.h"
 
 #define CODE_WORD 4
 typedef int32_t code_sum;
@@ -21,7 +21,7 @@ KILN_INLINE float codes_value(uint32_t bits) {
     return (float)(int32_t)bits;
 }
 
-#include "kernels/common/w8a8_gpu.h"
+#include "kernels/common/matmul/w8a8_gpu.h"
 
 KILN_ENTRY(gemm_int8_tiles, kiln_w8a8_args) {
     KILN_SHARED code_word a_tile[W8A8_PIECES * W8A8_WORDS][W8A8_TILE];

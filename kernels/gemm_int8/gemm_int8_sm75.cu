@@ -9,8 +9,8 @@
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_int8/gemm_int8_portable.h"
 
-#include "kernels/common/w8a8_mma_rows.h"
-#include "kernels/common/w8a8_sm80.h"
+#include "kernels/common/matmul/w8a8_mma_rows.h"
+#include "kernels/common/matmul/w8a8_sm80.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
 KILN_SHAPE(gemm_int8_mma_small, 64, 128, 128, 25344, 70)

@@ -15,10 +15,10 @@
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_int8/gemm_int8_portable.h"
 
-#include "kernels/common/w8a8_mma_rows.h"
-#include "kernels/common/w8a8_sm90a.h"
-#include "kernels/common/w8a8_sm90a_early.h"
-#include "kernels/common/w8a8_sm90a_rows.h"
+#include "kernels/common/matmul/w8a8_mma_rows.h"
+#include "kernels/common/matmul/w8a8_sm90a.h"
+#include "kernels/common/matmul/w8a8_sm90a_early.h"
+#include "kernels/common/matmul/w8a8_sm90a_rows.h"
 
 KILN_TUNED_PARTS(f32 f16 bf16)
 KILN_SHAPE(gemm_int8_wgmma_large, 128, 256, 128, 54800, 100)

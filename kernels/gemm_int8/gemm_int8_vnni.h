@@ -18,7 +18,7 @@
  *
  * Included once, by gemm_int8_cpu.c. */
 #include "kernels/common/extensions.h"
-#include "kernels/common/w8a8_cpu.h"
+#include "kernels/common/matmul/w8a8_cpu.h"
 #include <stddef.h>
 
 /* Clang before 19 cannot ask for AVX-VNNI. */

@@ -3,8 +3,8 @@
 #define KILN_HOST gemm_nvfp4
 #define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/gates.h"
-#include "kernels/common/nvfp4_host.h"
 #include "kernels/common/operator.h"
+#include "kernels/common/quantize/nvfp4_host.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_args.h"
 
 /* k is divided where the tiles of d would not occupy the device, into pieces of at least SPLIT_LEAST, multiples of

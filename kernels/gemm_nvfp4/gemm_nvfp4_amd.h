@@ -14,7 +14,7 @@
 #ifndef KILN_KERNELS_GEMM_NVFP4_AMD_H
 #define KILN_KERNELS_GEMM_NVFP4_AMD_H
 
-#include "kernels/common/matmul_amd.h"
+#include "kernels/common/matmul/matmul_amd.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_portable.h"
 

@@ -8,9 +8,9 @@
  * Floor: one read of b at memory bandwidth for few rows, 2 m n k operations for many.
  * Test: build/tests/ops/gemm_nvfp4_test. Bench: build/kiln bench gemm_nvfp4 --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/float4_cpu.h"
-#include "kernels/common/float8_cpu.h"
-#include "kernels/common/nvfp4_scale.h"
+#include "kernels/common/formats/float4_cpu.h"
+#include "kernels/common/formats/float8_cpu.h"
+#include "kernels/common/quantize/nvfp4_scale.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_args.h"
 
 enum {

@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_GEMM_NVFP4_GFX12_H
 #define KILN_KERNELS_GEMM_NVFP4_GFX12_H
 
-#include "kernels/common/matmul_gfx12.h"
+#include "kernels/common/matmul/matmul_gfx12.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_amd.h"
 
 typedef wmma<false> unit;

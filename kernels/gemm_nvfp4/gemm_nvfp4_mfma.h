@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_GEMM_NVFP4_MFMA_H
 #define KILN_KERNELS_GEMM_NVFP4_MFMA_H
 
-#include "kernels/common/matmul_mfma.h"
+#include "kernels/common/matmul/matmul_mfma.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_amd.h"
 
 typedef mfma<MFMA_DIES, false> unit;

@@ -4,8 +4,8 @@
 #define KILN_KERNELS_GEMM_NVFP4_PORTABLE_H
 
 #include "kernels/common/device.h"
-#include "kernels/common/nvfp4_scale.h"
-#include "kernels/common/small_float_gpu.h"
+#include "kernels/common/formats/small_float_gpu.h"
+#include "kernels/common/quantize/nvfp4_scale.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_args.h"
 
 enum {

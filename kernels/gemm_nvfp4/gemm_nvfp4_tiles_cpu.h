@@ -3,7 +3,7 @@
  * transposed as words of eight codes, and multiplied with all rows of a that the strip has.
  *
  * Included once, by gemm_nvfp4_cpu.c. */
-#include "kernels/common/matmul_cpu.h"
+#include "kernels/common/matmul/matmul_cpu.h"
 
 enum {
     DEPTH = 128, /* columns of b */

@@ -2,7 +2,7 @@
 #include <kiln/ops/gemm.h>
 #define KILN_HOST gemm_w4a16
 #define KILN_HOST_KEEPS_CALLS
-#include "kernels/common/matmul_gate.h"
+#include "kernels/common/matmul/matmul_gate.h"
 #include "kernels/common/operator.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mapped_args.h"

@@ -25,7 +25,7 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_AMD_H
 #define KILN_KERNELS_GEMM_W4A16_AMD_H
 
-#include "kernels/common/matmul_amd.h"
+#include "kernels/common/matmul/matmul_amd.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd_numbers.h"
 

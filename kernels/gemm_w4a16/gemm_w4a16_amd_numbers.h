@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_AMD_NUMBERS_H
 #define KILN_KERNELS_GEMM_W4A16_AMD_NUMBERS_H
 
-#include "kernels/common/two.h"
+#include "kernels/common/math/two.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_portable.h"
 
 /* ---- f16: two at once, from the bits of 1024 + q + 8 and 1024 + 16 (q + 8) ---- */

@@ -5,7 +5,7 @@
  * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --device cpu */
 #include "kernels/common/vec.h"
 /* after it: */
-#include "kernels/common/root.h"
+#include "kernels/common/math/root.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_args.h"
 
 enum { TILE = KILN_W4A16_TILE, ROWS = KILN_W4A16_ROWS };

@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_GFX11_H
 #define KILN_KERNELS_GEMM_W4A16_GFX11_H
 
-#include "kernels/common/matmul_gfx11.h"
+#include "kernels/common/matmul/matmul_gfx11.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd_rows.h"
 

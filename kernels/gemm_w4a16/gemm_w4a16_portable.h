@@ -5,8 +5,8 @@
 
 #include "kernels/common/device.h"
 #include "kernels/common/kept.h"
-#include "kernels/common/reduce.h"
-#include "kernels/common/root.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/reduce/reduce.h"
 #include "kernels/common/values.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_args.h"
 

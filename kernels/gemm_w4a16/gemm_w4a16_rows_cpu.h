@@ -8,8 +8,8 @@
  * With more rows registers are for more sums, and integers become weights before they are multiplied.
  *
  * Included once, by gemm_w4a16_cpu.c. */
-#include "kernels/common/int4_cpu.h"
-#include "kernels/common/squares_cpu.h"
+#include "kernels/common/formats/int4_cpu.h"
+#include "kernels/common/math/squares_cpu.h"
 
 enum {
     COLUMNS = KILN_W4A16_BLOCK_COLUMNS, /* of a block */

@@ -3,8 +3,8 @@
  * first-level cache, transposed as words of eight integers, and multiplied with all rows of a that the strip has.
  *
  * Included once, by gemm_w4a16_cpu.c. */
-#include "kernels/common/int4_cpu.h"
-#include "kernels/common/matmul_cpu.h"
+#include "kernels/common/formats/int4_cpu.h"
+#include "kernels/common/matmul/matmul_cpu.h"
 
 enum {
     DEPTH = 128,             /* columns of weights */

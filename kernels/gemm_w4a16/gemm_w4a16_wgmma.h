@@ -43,8 +43,8 @@
 
 #include "kernels/arch/sm90a_hints.h"
 #include "kernels/arch/sm90a_narrow.h"
-#include "kernels/common/matmul_sm90a.h"
-#include "kernels/common/special.h"
+#include "kernels/common/math/special.h"
+#include "kernels/common/matmul/matmul_sm90a.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_integers.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mapped_args.h"
 

@@ -2,7 +2,7 @@
  *
  * Floor: one read and one write of both tensors at memory bandwidth, of a byte per element where they become codes.
  * Test: build/tests/ops/kv_store_test. Bench: build/kiln bench kv_store --device cpu */
-#include "kernels/common/store_codes_cpu.h"
+#include "kernels/common/quantize/store_codes_cpu.h"
 
 #include "kernels/common/index.h"
 #include "kernels/kv_store/kv_store_args.h"

@@ -13,8 +13,8 @@
 #include "kernels/common/span.h"
 
 #include "kernels/common/index.h"
-#include "kernels/common/reciprocal_step.h"
-#include "kernels/common/store_codes_gpu.h"
+#include "kernels/common/math/reciprocal_step.h"
+#include "kernels/common/quantize/store_codes_gpu.h"
 #include "kernels/kv_store/kv_store_args.h"
 
 enum { AHEAD = 2 }; /* vectors of each tensor that a thread has in flight */

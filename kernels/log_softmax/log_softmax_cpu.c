@@ -6,9 +6,9 @@
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax --device cpu */
-#include "kernels/common/row_cpu.h"
+#include "kernels/common/reduce/row_cpu.h"
 
-#include "kernels/common/logarithm.h"
+#include "kernels/common/math/logarithm.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 
 KILN_INLINE float origin_of(float max) {

@@ -17,10 +17,11 @@
  * (H100 80GB HBM3, driver 580.159.04, 2026-11-26; bf16, [16384, 4096], a copy of it 90.2 us): 91.4 us; before, vector
  * after vector with a sum that was rescaled, 94.5 us, and in f32 180 us instead of 240. [64, 4096] takes 2.9 us.
  * Test: build/tests/ops/log_softmax_test. Bench: build/kiln bench log_softmax */
-#include "kernels/common/exp_sum.h"
-#include "kernels/common/logarithm.h"
+#include "kernels/common/device.h"
+#include "kernels/common/math/logarithm.h"
+#include "kernels/common/math/two.h"
+#include "kernels/common/reduce/exp_sum.h"
 #include "kernels/common/span_row.h"
-#include "kernels/common/two.h"
 #include "kernels/log_softmax/log_softmax_args.h"
 
 #if defined(__GFX9__) && defined(KILN_PART_bf16)

@@ -3,7 +3,7 @@
  * that it is read once: [1024, 131072] in bf16 takes 194.9 us (H100 80GB HBM3, driver 580.159.04, 2026-11-26), the time
  * of a copy, and 275 us by two launches. f32 is not measured. */
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/exp_sum_sm90a.h"
+#include "kernels/common/reduce/exp_sum_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #include "kernels/log_softmax/log_softmax_gpu.c"

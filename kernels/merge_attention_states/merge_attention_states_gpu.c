@@ -14,7 +14,7 @@
  * of the speed of a copy.
  * Test: build/tests/ops/merge_attention_states_test. Bench: build/kiln bench merge_attention_states */
 #define KILN_PACKED_ELEMENTS
-#include "kernels/common/packed.h"
+#include "kernels/common/math/packed.h"
 #include "kernels/common/span.h"
 
 #if !defined(KILN_PART_f32)

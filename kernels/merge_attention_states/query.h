@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_MERGE_ATTENTION_STATES_QUERY_H
 #define KILN_KERNELS_MERGE_ATTENTION_STATES_QUERY_H
 
-#include "kernels/common/online_softmax.h"
+#include "kernels/common/reduce/online_softmax.h"
 #include "kernels/merge_attention_states/merge_attention_states_args.h"
 
 typedef struct kiln_query {

@@ -1,5 +1,5 @@
 /* mha, host side. */
-#include "kernels/common/attention_host.h"
+#include "kernels/common/attention/attention_host.h"
 #include "kernels/mha/mha_on_codes.h"
 
 extern const kiln_bundle kiln__bundle_mha;

@@ -5,4 +5,4 @@
 #define ATTEND mha_attend
 #define JOIN   mha_join
 #define PAGED  0
-#include "kernels/common/attention_cpu.h"
+#include "kernels/common/attention/attention_cpu.h"

@@ -2,8 +2,8 @@
 #define ATTEND mha_attend
 #define JOIN   mha_join
 #define PAGED  0
-#include "kernels/common/attention_gfx12.h"
-#include "kernels/common/attention_gfx_wide.h"
+#include "kernels/common/attention/attention_gfx12.h"
+#include "kernels/common/attention/attention_gfx_wide.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_prefill_64, 128, 64, 64, 16384, 100)

@@ -2,7 +2,7 @@
 #define ATTEND mha_attend
 #define JOIN   mha_join
 #define PAGED  0
-#include "kernels/common/attention_mfma.h"
+#include "kernels/common/attention/attention_mfma.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_prefill_64, 128, 64, 64, 16384, 100)

@@ -1,7 +1,7 @@
 /* mha with products of 8 bits or of NVFP4: mha_quantize puts codes of q, k and v into the workspace, on which
  * mha_int8_x_fp8_fwd or mha_fp8_fwd computes attention; for NVFP4, mha_quantize_nvfp4 and mha_nvfp4_fwd. Included by
  * mha.c; the call has been checked. */
-#include "kernels/common/attention_nvfp4_host.h"
+#include "kernels/common/attention/attention_nvfp4_host.h"
 #include "kernels/common/host.h"
 #include <kiln/ops/attention.h>
 

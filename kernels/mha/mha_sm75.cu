@@ -10,7 +10,7 @@
 #define ATTEND mha_attend
 #define JOIN   mha_join
 #define PAGED  0
-#include "kernels/common/attention_sm80_decode.h"
+#include "kernels/common/attention/attention_sm80_decode.h"
 
 KILN_TUNED_PARTS(f16)
 KILN_SHAPE(mha_prefill_64, 128, 64, 64, 36864, 100)

@@ -3,8 +3,8 @@
 #define JOIN   mha_join
 #define PAGED  0
 #include "kernels/arch/sm89.h"
-#include "kernels/common/attention_sm90a.h"
-#include "kernels/common/attention_sm90a_decode.h"
+#include "kernels/common/attention/attention_sm90a.h"
+#include "kernels/common/attention/attention_sm90a_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)

@@ -3,7 +3,7 @@
  *
  * Test: build/tests/ops/mha_codes_test. Bench: build/kiln bench mha_fp8_fwd --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/float8_cpu.h"
+#include "kernels/common/formats/float8_cpu.h"
 
 KILN_INLINE void code_numbers(float *to, const uint8_t *codes, size_t count) {
     kiln_e4m3_load(to, codes, count);
@@ -17,4 +17,4 @@ KILN_INLINE void keys_load(float *to, const uint8_t *codes, size_t count) {
 
 #define ATTEND mha_fp8_fwd_attend
 #define JOIN   mha_fp8_fwd_join
-#include "kernels/common/attention_codes_cpu.h"
+#include "kernels/common/attention/attention_codes_cpu.h"

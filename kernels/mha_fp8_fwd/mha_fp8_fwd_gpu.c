@@ -2,7 +2,7 @@
  * which is the whole of it.
  *
  * Test: build/tests/ops/mha_codes_test. Bench: build/kiln bench mha_fp8_fwd */
-#include "kernels/common/small_float_gpu.h"
+#include "kernels/common/formats/small_float_gpu.h"
 
 KILN_INLINE float code_number(uint32_t code) {
     return kiln_e4m3_number(code);
@@ -10,4 +10,4 @@ KILN_INLINE float code_number(uint32_t code) {
 
 #define ATTEND mha_fp8_fwd_attend
 #define JOIN   mha_fp8_fwd_join
-#include "kernels/common/attention_codes_gpu.h"
+#include "kernels/common/attention/attention_codes_gpu.h"

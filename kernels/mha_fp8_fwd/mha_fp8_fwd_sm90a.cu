@@ -2,8 +2,8 @@
  * attention_codes_decode.h tell the tiles and the floors. */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_products.h"
-#include "kernels/common/attention_codes_products.h"
-#include "kernels/common/small_float_gpu.h"
+#include "kernels/common/attention/attention_codes_products.h"
+#include "kernels/common/formats/small_float_gpu.h"
 
 KILN_INLINE float code_number(uint32_t code) {
     return kiln_e4m3_number(code);
@@ -18,11 +18,11 @@ struct unit : products_of_codes<float> {
 
 #define ATTEND mha_fp8_fwd_attend
 #define JOIN   mha_fp8_fwd_join
-#include "kernels/common/attention_codes_sm90a.h"
+#include "kernels/common/attention/attention_codes_sm90a.h"
 
-#include "kernels/common/attention_codes_sm89.h"
+#include "kernels/common/attention/attention_codes_sm89.h"
 
-#include "kernels/common/attention_codes_decode.h"
+#include "kernels/common/attention/attention_codes_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)

@@ -5,4 +5,4 @@
 #define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
-#include "kernels/common/attention_codes_host.h"
+#include "kernels/common/attention/attention_codes_host.h"

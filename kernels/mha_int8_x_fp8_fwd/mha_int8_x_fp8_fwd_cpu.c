@@ -18,4 +18,4 @@ KILN_INLINE void keys_load(float *to, const uint8_t *codes, size_t count) {
 
 #define ATTEND mha_int8_x_fp8_fwd_attend
 #define JOIN   mha_int8_x_fp8_fwd_join
-#include "kernels/common/attention_codes_cpu.h"
+#include "kernels/common/attention/attention_codes_cpu.h"

@@ -1,7 +1,7 @@
 /* mha_int8_x_fp8_fwd for sm_80 and sm_86, f16 and bf16: attention_codes_sm80.h and attention_codes_decode.h tell the
  * tiles and the floors. */
-#include "kernels/common/attention_codes_products.h"
-#include "kernels/common/small_float_gpu.h"
+#include "kernels/common/attention/attention_codes_products.h"
+#include "kernels/common/formats/small_float_gpu.h"
 
 KILN_INLINE float code_number(uint32_t code) {
     return (float)(int8_t)code;
@@ -11,9 +11,9 @@ typedef products_of_int8 unit;
 
 #define ATTEND mha_int8_x_fp8_fwd_attend
 #define JOIN   mha_int8_x_fp8_fwd_join
-#include "kernels/common/attention_codes_sm80.h"
+#include "kernels/common/attention/attention_codes_sm80.h"
 
-#include "kernels/common/attention_codes_decode.h"
+#include "kernels/common/attention/attention_codes_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_int8_x_fp8_fwd_mma_64, 128, 64, 64, 33280, 100)

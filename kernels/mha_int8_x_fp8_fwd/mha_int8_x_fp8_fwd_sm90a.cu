@@ -1,8 +1,8 @@
 /* mha_int8_x_fp8_fwd for sm_90a, f16 and bf16: attention_codes_sm90a.h and
  * attention_codes_decode.h tell the tiles and the floors. */
 #include "kernels/arch/sm90a_products.h"
-#include "kernels/common/attention_codes_products.h"
-#include "kernels/common/small_float_gpu.h"
+#include "kernels/common/attention/attention_codes_products.h"
+#include "kernels/common/formats/small_float_gpu.h"
 
 KILN_INLINE float code_number(uint32_t code) {
     return (float)(int8_t)code;
@@ -16,11 +16,11 @@ struct unit : products_of_int8 {
 
 #define ATTEND mha_int8_x_fp8_fwd_attend
 #define JOIN   mha_int8_x_fp8_fwd_join
-#include "kernels/common/attention_codes_sm90a.h"
+#include "kernels/common/attention/attention_codes_sm90a.h"
 
-#include "kernels/common/attention_codes_sm89.h"
+#include "kernels/common/attention/attention_codes_sm89.h"
 
-#include "kernels/common/attention_codes_decode.h"
+#include "kernels/common/attention/attention_codes_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_TUNED_ASSEMBLER(12.8.93)

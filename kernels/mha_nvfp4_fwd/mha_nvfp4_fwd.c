@@ -5,8 +5,8 @@
 #define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
-#include "kernels/common/attention_host.h"
-#include "kernels/common/attention_nvfp4_host.h"
+#include "kernels/common/attention/attention_host.h"
+#include "kernels/common/attention/attention_nvfp4_host.h"
 #include "kernels/mha_nvfp4_fwd/mha_nvfp4_fwd_args.h"
 
 static const kiln__attention_operator attention_operator = {

@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_MHA_NVFP4_FWD_ARGS_H
 #define KILN_KERNELS_MHA_NVFP4_FWD_ARGS_H
 
-#include "kernels/common/attention_codes_args.h"
+#include "kernels/common/attention/attention_codes_args.h"
 
 KILN_ARGS_BEGIN
 typedef struct kiln_attention_nvfp4_args {

@@ -2,7 +2,7 @@
  *
  * attention_codes_loop_cpu.h has the loop and its floor; a tile of v is transposed back a vector of channels at a time.
  * Test: build/tests/ops/mha_nvfp4_fwd_test. Bench: build/kiln bench mha_nvfp4_fwd --device cpu */
-#include "kernels/common/float4_cpu.h"
+#include "kernels/common/formats/float4_cpu.h"
 
 #include "kernels/mha_nvfp4_fwd/mha_nvfp4_fwd_args.h"
 
@@ -11,9 +11,9 @@
 #define ATTEND_ARGS    kiln_attention_nvfp4_args
 #define CODES_OF(args) (&(args)->codes)
 #define VALUES_UNIT    1.0f
-#include "kernels/common/attention_codes_loop_cpu.h"
+#include "kernels/common/attention/attention_codes_loop_cpu.h"
 
-#include "kernels/common/attention_nvfp4.h"
+#include "kernels/common/attention/attention_nvfp4.h"
 
 enum { BLOCK_KEYS = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
 

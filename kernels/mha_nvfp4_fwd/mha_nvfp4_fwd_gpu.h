@@ -12,9 +12,9 @@
 #define JOIN           mha_nvfp4_fwd_join
 #define ATTEND_ARGS    kiln_attention_nvfp4_args
 #define CODES_OF(args) (&(args)->codes)
-#include "kernels/common/attention_codes_loop_gpu.h"
+#include "kernels/common/attention/attention_codes_loop_gpu.h"
 
-#include "kernels/common/attention_nvfp4.h"
+#include "kernels/common/attention/attention_nvfp4.h"
 
 enum {
     BLOCK = KILN_NVFP4_BLOCK,

@@ -21,7 +21,7 @@
 #include "kernels/arch/sm120f.h"
 #include "kernels/arch/sm80.h"
 #include "kernels/arch/sm89_codes.h"
-#include "kernels/common/special.h"
+#include "kernels/common/math/special.h"
 #include "kernels/common/tuned.h"
 #include "kernels/common/values.h"
 #include "kernels/mha_nvfp4_fwd/mha_nvfp4_fwd_gpu.h"

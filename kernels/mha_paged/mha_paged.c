@@ -1,5 +1,5 @@
 /* mha_paged, host side. */
-#include "kernels/common/attention_host.h"
+#include "kernels/common/attention/attention_host.h"
 
 extern const kiln_bundle kiln__bundle_mha_paged;
 

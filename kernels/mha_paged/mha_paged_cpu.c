@@ -5,4 +5,4 @@
 #define ATTEND mha_paged_attend
 #define JOIN   mha_paged_join
 #define PAGED  1
-#include "kernels/common/attention_cpu.h"
+#include "kernels/common/attention/attention_cpu.h"

@@ -3,7 +3,7 @@
 #define ATTEND mha_paged_attend
 #define JOIN   mha_paged_join
 #define PAGED  1
-#include "kernels/common/attention_sm80_decode.h"
+#include "kernels/common/attention/attention_sm80_decode.h"
 
 KILN_TUNED_PARTS(f16)
 KILN_SHAPE(mha_paged_prefill_64, 128, 64, 64, 36864, 100)

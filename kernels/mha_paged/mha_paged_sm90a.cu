@@ -3,8 +3,8 @@
 #define ATTEND mha_paged_attend
 #define JOIN   mha_paged_join
 #define PAGED  1
-#include "kernels/common/attention_sm90a.h"
-#include "kernels/common/attention_sm90a_decode.h"
+#include "kernels/common/attention/attention_sm90a.h"
+#include "kernels/common/attention/attention_sm90a_decode.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_paged_wgmma_64, 128, 64, 128, 98848, 100)

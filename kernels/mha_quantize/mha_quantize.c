@@ -4,8 +4,8 @@
 #define KILN_HOST mha_quantize
 #include "kernels/common/operator.h"
 
-#include "kernels/common/attention_scales_host.h"
-#include "kernels/common/mha_quantize_host.h"
+#include "kernels/common/attention/attention_scales_host.h"
+#include "kernels/common/attention/mha_quantize_host.h"
 #include "kernels/mha_quantize/mha_quantize_once_args.h"
 
 /* Whether nothing is to be written for q, and for k and v. */

@@ -7,7 +7,7 @@
 
 #define CHANNELS mha_quantize_channels
 #define JOIN     mha_quantize_join
-#include "kernels/common/mha_quantize_cpu.h"
+#include "kernels/common/attention/mha_quantize_cpu.h"
 
 /* The tokens of one head that a block quantises. */
 typedef struct head {

@@ -1,12 +1,12 @@
 /* mha_quantize: q, k and v as codes with scales, for attention on them.
  *
- * mha_quantize_channels and mha_quantize_join are told in kernels/common/mha_quantize_gpu.h. mha_quantize_codes: a
- * block does 128 tokens of one head of q, k or v; blocks next to each other have the heads of the same tokens, which
- * are neighbours in memory. A token is shared by as few threads as have 8 elements each, a power of two. A thread loads
- * its pieces of several tokens before it looks at the first, and keeps them while the block finds out the scales of q
- * and k, so that nothing is loaded twice unless more tokens share a scale than registers have room for. No finite
- * number over its scale is beyond the greatest code by more than rounding: codes are made without bounds, and made
- * again where there were infinities or NaN.
+ * mha_quantize_channels and mha_quantize_join are told in kernels/common/attention/mha_quantize_gpu.h.
+ * mha_quantize_codes: a block does 128 tokens of one head of q, k or v; blocks next to each other have the heads of the
+ * same tokens, which are neighbours in memory. A token is shared by as few threads as have 8 elements each, a power of
+ * two. A thread loads its pieces of several tokens before it looks at the first, and keeps them while the block finds
+ * out the scales of q and k, so that nothing is loaded twice unless more tokens share a scale than registers have room
+ * for. No finite number over its scale is beyond the greatest code by more than rounding: codes are made without
+ * bounds, and made again where there were infinities or NaN.
  *
  * Floor: k with means and v are read twice, q once, and a byte is written for each element. Measured on an H200 (driver
  * 580.159.04, 2026-11-26) with four tokens kept for each thread: q, k and v of bf16, 67 MB each, 146 us to int8 and 144
@@ -21,9 +21,9 @@
 
 #define CHANNELS mha_quantize_channels
 #define JOIN     mha_quantize_join
-#include "kernels/common/mha_quantize_gpu.h"
+#include "kernels/common/attention/mha_quantize_gpu.h"
 
-#include "kernels/common/code_words.h"
+#include "kernels/common/formats/code_words.h"
 #include "kernels/mha_quantize/mha_quantize_head.h"
 
 /* How a block waits for the means and scales of a head's channels, and how it loads and stores what it does not need

@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_MHA_QUANTIZE_MHA_QUANTIZE_ONCE_ARGS_H
 #define KILN_KERNELS_MHA_QUANTIZE_MHA_QUANTIZE_ONCE_ARGS_H
 
-#include "kernels/common/mha_quantize_args.h"
+#include "kernels/common/attention/mha_quantize_args.h"
 
 enum {
     KILN_MHA_QUANTIZE_SMALL = 1 << 15,    /* elements of k up to which three launches read k and v twice */

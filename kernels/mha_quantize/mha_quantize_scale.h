@@ -2,9 +2,9 @@
 #ifndef KILN_KERNELS_MHA_QUANTIZE_SCALE_H
 #define KILN_KERNELS_MHA_QUANTIZE_SCALE_H
 
-#include "kernels/common/float8.h"
-#include "kernels/common/mha_quantize_args.h"
-#include "kernels/common/small_integer.h"
+#include "kernels/common/attention/mha_quantize_args.h"
+#include "kernels/common/formats/float8.h"
+#include "kernels/common/formats/small_integer.h"
 
 /* As quantize_fp8 and quantize_int8 have it. */
 KILN_INLINE float scale_of(float amax, float greatest) {

@@ -4,8 +4,8 @@
 #define KILN_HOST mha_quantize_nvfp4
 #include "kernels/common/operator.h"
 
-#include "kernels/common/attention_nvfp4_host.h"
-#include "kernels/common/mha_quantize_host.h"
+#include "kernels/common/attention/attention_nvfp4_host.h"
+#include "kernels/common/attention/mha_quantize_host.h"
 #include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_args.h"
 
 /* Whether nothing is to be written for q, and for k and v. */

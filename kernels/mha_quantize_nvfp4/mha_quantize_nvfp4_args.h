@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_MHA_QUANTIZE_NVFP4_ARGS_H
 #define KILN_KERNELS_MHA_QUANTIZE_NVFP4_ARGS_H
 
-#include "kernels/common/mha_quantize_args.h"
+#include "kernels/common/attention/mha_quantize_args.h"
 
 KILN_ARGS_BEGIN
 typedef struct kiln_mha_quantize_nvfp4_args {

@@ -2,7 +2,7 @@
  *
  * Floor: k and v are read twice, q once, and 0.5625 bytes are written for each element, at memory bandwidth.
  * Test: build/tests/ops/mha_quantize_nvfp4_test. Bench: build/kiln bench mha_quantize_nvfp4 --device cpu */
-#include "kernels/common/nvfp4_cpu.h"
+#include "kernels/common/quantize/nvfp4_cpu.h"
 #include "kernels/common/vec.h"
 /* after them: */
 #include "kernels/mha_quantize_nvfp4/mha_quantize_nvfp4_args.h"
@@ -10,7 +10,7 @@
 
 #define CHANNELS mha_quantize_nvfp4_channels
 #define JOIN     mha_quantize_nvfp4_join
-#include "kernels/common/mha_quantize_cpu.h"
+#include "kernels/common/attention/mha_quantize_cpu.h"
 
 enum { BLOCK = KILN_NVFP4_BLOCK, BLOCK_BYTES = KILN_NVFP4_BLOCK_BYTES };
 

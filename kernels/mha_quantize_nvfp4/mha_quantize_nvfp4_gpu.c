@@ -1,6 +1,6 @@
 /* mha_quantize_nvfp4: q, k and v in NVFP4, v transposed, for attention on them.
  *
- * mha_quantize_nvfp4_channels and mha_quantize_nvfp4_join are told in kernels/common/mha_quantize_gpu.h.
+ * mha_quantize_nvfp4_channels and mha_quantize_nvfp4_join are told in kernels/common/attention/mha_quantize_gpu.h.
  * mha_quantize_nvfp4_codes: a block does 128 tokens of one head; blocks next to each other have the heads of the same
  * tokens, which are neighbours in memory. Of q and k a thread has whole blocks of 16 elements, as quantize_nvfp4 has
  * them, of several tokens, all of which it loads before it looks at the first; as many threads share a token as it has
@@ -20,9 +20,9 @@
 
 #define CHANNELS mha_quantize_nvfp4_channels
 #define JOIN     mha_quantize_nvfp4_join
-#include "kernels/common/mha_quantize_gpu.h"
+#include "kernels/common/attention/mha_quantize_gpu.h"
 
-#include "kernels/common/nvfp4_codes.h"
+#include "kernels/common/quantize/nvfp4_codes.h"
 
 enum {
     BLOCK = KILN_NVFP4_BLOCK,

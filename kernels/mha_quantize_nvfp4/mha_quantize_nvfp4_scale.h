@@ -3,15 +3,15 @@
 #ifndef KILN_KERNELS_MHA_QUANTIZE_NVFP4_SCALE_H
 #define KILN_KERNELS_MHA_QUANTIZE_NVFP4_SCALE_H
 
-#include "kernels/common/attention_nvfp4.h"
-#include "kernels/common/nvfp4_scale.h"
+#include "kernels/common/attention/attention_nvfp4.h"
+#include "kernels/common/quantize/nvfp4_scale.h"
 
 /* NaN comes of infinities, and is taken for one. */
 KILN_INLINE float value_scale(float amax) {
     return kiln_nvfp4_global(amax == amax ? amax : KILN_INFINITY, 0);
 }
 
-#include "kernels/common/mha_quantize_keys.h"
+#include "kernels/common/attention/mha_quantize_keys.h"
 
 /* Where a sequence's keys begin in v transposed, in tiles: more than the one before has of them. */
 KILN_INLINE uint32_t first_tile(const kiln_mha_quantize_args *args, uint32_t batch) {

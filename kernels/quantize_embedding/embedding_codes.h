@@ -3,8 +3,8 @@
 #ifndef KILN_KERNELS_QUANTIZE_EMBEDDING_CODES_H
 #define KILN_KERNELS_QUANTIZE_EMBEDDING_CODES_H
 
-#include "kernels/common/root.h"
-#include "kernels/common/small_integer.h"
+#include "kernels/common/formats/small_integer.h"
+#include "kernels/common/math/root.h"
 #include "kernels/quantize_embedding/quantize_embedding_args.h"
 
 /* The magnitude by which a row's greatest element is found: NaN is skipped. */

@@ -3,7 +3,7 @@
  *
  * Floor: one read of the rows and one write of their codes at memory bandwidth.
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding --device cpu */
-#include "kernels/common/greatest_cpu.h"
+#include "kernels/common/reduce/greatest_cpu.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
 
 /* Working memory for the tiles of a row. */

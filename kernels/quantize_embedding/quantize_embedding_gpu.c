@@ -14,11 +14,12 @@
  * addresses of 32 elements. Not measured.
  *
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench quantize_embedding */
-#include "kernels/common/codes_gpu.h"
-#include "kernels/common/greatest_or_nan.h"
-#include "kernels/common/reciprocal_step.h"
-#include "kernels/common/row_reduce.h"
-#include "kernels/common/subgroup_any.h"
+#include "kernels/common/device.h"
+#include "kernels/common/math/reciprocal_step.h"
+#include "kernels/common/quantize/codes_gpu.h"
+#include "kernels/common/reduce/greatest_or_nan.h"
+#include "kernels/common/reduce/row_reduce.h"
+#include "kernels/common/reduce/subgroup_any.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
 #if defined(__CUDACC__)
 #include "kernels/arch/sm86_greater.h"

@@ -10,14 +10,14 @@
  * bits; docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_fp8 */
 #include "kernels/common/device.h"
-#include "kernels/common/e4m3_finite.h"
+#include "kernels/common/formats/e4m3_finite.h"
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight_of(values, bound)
-#include "kernels/common/quantize_gpu.h"
+#include "kernels/common/quantize/quantize_gpu.h"
 
 #define KILN_QUANTIZE_MOST             448.0f
 #define KILN_QUANTIZE_UNIT             KILN_E4M3_UNIT
 #define KILN_QUANTIZE_FINITE(products) kiln_e4m3_finite(products)
-#include "kernels/common/quantize_transposed_tile.h"
+#include "kernels/common/quantize/quantize_transposed_tile.h"
 
 KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];

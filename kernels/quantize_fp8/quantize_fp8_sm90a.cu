@@ -6,15 +6,15 @@
  * copy of as many bytes takes 67.3 and quantize_fp8_sm89.cu took 77.4; 71.5 us with scales of 128 columns, where that
  * took 90.7. 40 registers instead of 48 were as fast, 32 spilled and were 1 % slower. */
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/codes_sm90a.h"
+#include "kernels/common/quantize/codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight(values, bound)
 #define KILN_QUANTIZE_MOST                 448.0f
 #define KILN_QUANTIZE_UNIT                 1.0f
 #define KILN_QUANTIZE_FINITE(values)       kiln_e4m3_word(values)
-#include "kernels/common/quantize_transposed_cluster.h"
-#include "kernels/common/quantize_transposed_tile.h"
+#include "kernels/common/quantize/quantize_transposed_cluster.h"
+#include "kernels/common/quantize/quantize_transposed_tile.h"
 
 KILN_ENTRY(quantize_fp8_transposed, kiln_quantize_transposed_args) {
     KILN_SHARED kiln_quantize_transposed_shared shared;
@@ -26,7 +26,7 @@ KILN_ENTRY(quantize_fp8_transposed, kiln_quantize_transposed_args) {
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
 
 #define KILN_QUANTIZE_BOUNDED(values, bound) kiln_e4m3_eight(values, bound)
-#include "kernels/common/quantize_sm90a.h"
+#include "kernels/common/quantize/quantize_sm90a.h"
 
 KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
     KILN_SHARED kiln_codes_exchange exchange;

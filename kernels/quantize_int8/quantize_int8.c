@@ -1,5 +1,5 @@
 /* quantize_int8, host side. */
-#include "kernels/common/quantize_transposed_host.h"
+#include "kernels/common/quantize/quantize_transposed_host.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST quantize_int8
 #include "kernels/common/operator.h"

@@ -10,13 +10,13 @@
  * bits; docs/kernel-report.md has the instruction counts and the time that they take.
  * Test: build/tests/ops/quantize_test. Bench: build/kiln bench quantize_int8 */
 #include "kernels/common/device.h"
-#include "kernels/common/encode_gpu.h"
+#include "kernels/common/formats/encode_gpu.h"
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_int8_eight(values, bound)
-#include "kernels/common/quantize_gpu.h"
+#include "kernels/common/quantize/quantize_gpu.h"
 #define KILN_QUANTIZE_MOST           127.0f
 #define KILN_QUANTIZE_UNIT           1.0f
 #define KILN_QUANTIZE_FINITE(values) kiln_int8_finite(values)
-#include "kernels/common/quantize_transposed_tile.h"
+#include "kernels/common/quantize/quantize_transposed_tile.h"
 
 KILN_ENTRY(quantize_int8, kiln_quantize_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];

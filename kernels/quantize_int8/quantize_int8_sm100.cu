@@ -1,14 +1,14 @@
 /* quantize_int8 for sm_100 and later: quantize_eights_sm100.h for rows of 4096 and 8192 columns with a scale each,
  * quantize_sm90a.h where that applies, of whose instructions they have all, quantize_int8_gpu.c for the others. Not
  * measured there. */
-#include "kernels/common/codes_sm90a.h"
+#include "kernels/common/quantize/codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #define KILN_QUANTIZE_EIGHT(values, bound) kiln_int8_eight(values, bound)
 #define KILN_QUANTIZE_MOST                 127.0f
 #define KILN_QUANTIZE_UNIT                 1.0f
 #define KILN_QUANTIZE_FINITE(values)       kiln_int8_finite(values)
-#include "kernels/common/quantize_transposed_tile.h"
+#include "kernels/common/quantize/quantize_transposed_tile.h"
 
 KILN_ENTRY(quantize_int8_transposed, kiln_quantize_transposed_args) {
     KILN_SHARED kiln_quantize_transposed_shared shared;
@@ -23,8 +23,8 @@ KILN_INLINE kiln_eight_bytes bounded(float *values, float bound) {
     return bound == 127.0f ? kiln_int8_eight_bounded(values) : kiln_int8_eight(values, bound);
 }
 #define KILN_QUANTIZE_BOUNDED(values, bound) bounded(values, bound)
-#include "kernels/common/quantize_eights_sm100.h"
-#include "kernels/common/quantize_sm90a.h"
+#include "kernels/common/quantize/quantize_eights_sm100.h"
+#include "kernels/common/quantize/quantize_sm90a.h"
 
 KILN_ENTRY(quantize_int8, kiln_quantize_args) {
     KILN_SHARED kiln_codes_exchange exchange;

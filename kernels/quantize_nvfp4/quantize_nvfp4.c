@@ -1,6 +1,6 @@
 /* quantize_nvfp4, host side. */
-#include "kernels/common/nvfp4_host.h"
-#include "kernels/common/transposed_host.h"
+#include "kernels/common/quantize/nvfp4_host.h"
+#include "kernels/common/quantize/transposed_host.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
 #include <kiln/ops/quantize.h>

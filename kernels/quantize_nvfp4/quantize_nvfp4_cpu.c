@@ -2,8 +2,8 @@
  *
  * Floor: one read of the tensor and one write of its codes at memory bandwidth.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 --device cpu */
-#include "kernels/common/nvfp4_cpu.h"
-#include "kernels/common/transposed_cpu.h"
+#include "kernels/common/quantize/nvfp4_cpu.h"
+#include "kernels/common/quantize/transposed_cpu.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
 

@@ -22,12 +22,12 @@
  * the scale and 1 over it. Not measured.
  * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 */
 #include "kernels/common/device.h"
-#include "kernels/common/nvfp4_block_gpu.h"
-#include "kernels/common/nvfp4_pairs_gpu.h"
-#include "kernels/common/pairs.h"
-#include "kernels/common/quantize_scale.h"
+#include "kernels/common/math/pairs.h"
+#include "kernels/common/quantize/nvfp4_block_gpu.h"
+#include "kernels/common/quantize/nvfp4_pairs_gpu.h"
+#include "kernels/common/quantize/quantize_scale.h"
+#include "kernels/common/quantize/transposed_gpu.h"
 #include "kernels/common/span.h"
-#include "kernels/common/transposed_gpu.h"
 #include "kernels/common/values.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"

@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_QUANTIZE_NVFP4_TRANSPOSED_ARGS_H
 #define KILN_KERNELS_QUANTIZE_NVFP4_TRANSPOSED_ARGS_H
 
-#include "kernels/common/transposed_args.h"
+#include "kernels/common/quantize/transposed_args.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
 
 KILN_ARGS_BEGIN

@@ -3,8 +3,8 @@
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/root.h"
-#include "kernels/common/squares_cpu.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/math/squares_cpu.h"
 #include "kernels/rmsnorm/rmsnorm_args.h"
 
 KILN_INLINE float squares_of(const void *x, size_t count, kiln_cpu_dtype dtype) {

@@ -12,8 +12,8 @@
  * Test: build/tests/ops/rmsnorm_test. Bench: build/kiln bench rmsnorm */
 #include "kernels/common/held.h"
 #include "kernels/common/kept.h"
-#include "kernels/common/root.h"
-#include "kernels/common/row_reduce.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/reduce/row_reduce.h"
 #include "kernels/rmsnorm/rmsnorm_args.h"
 
 KILN_INLINE float squares_of(kiln_span s, const kiln_element *x, const kiln_vector *held) {

@@ -1,5 +1,5 @@
 /* rmsnorm_fp8, host side. */
-#include "kernels/common/rmsnorm_codes_host.h"
+#include "kernels/common/quantize/rmsnorm_codes_host.h"
 #include <kiln/ops/fused.h>
 #define KILN_HOST rmsnorm_fp8
 #include "kernels/common/operator.h"

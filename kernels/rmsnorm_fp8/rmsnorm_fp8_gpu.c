@@ -21,10 +21,10 @@
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_fp8 */
 #if (defined(__GFX9__) || defined(__gfx10_1_generic__)) && !defined(KILN_PART_f32)
-#include "kernels/common/rmsnorm_codes_rows_gpu.h"
+#include "kernels/common/quantize/rmsnorm_codes_rows_gpu.h"
 #define RMSNORM_CODES kiln_rmsnorm_codes_rows
 #else
-#include "kernels/common/rmsnorm_codes_gpu.h"
+#include "kernels/common/quantize/rmsnorm_codes_gpu.h"
 #define RMSNORM_CODES kiln_rmsnorm_codes
 #endif
 

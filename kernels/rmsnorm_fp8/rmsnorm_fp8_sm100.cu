@@ -1,8 +1,8 @@
 /* rmsnorm_fp8 for sm_100 and later: rmsnorm_codes_eights.h for rows of up to 8192 columns with a scale each,
  * rmsnorm_codes_sm90a.h, of whose instructions they have all, from shared memory, for groups and longer rows of 16
  * bits, rmsnorm_fp8_gpu.c for the others. Three blocks are resident: with more of them ptxas spills. Not measured. */
-#include "kernels/common/rmsnorm_codes_eights.h"
-#include "kernels/common/rmsnorm_codes_sm90a.h"
+#include "kernels/common/quantize/rmsnorm_codes_eights.h"
+#include "kernels/common/quantize/rmsnorm_codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD

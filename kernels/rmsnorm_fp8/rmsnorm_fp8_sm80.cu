@@ -1,5 +1,5 @@
 /* rmsnorm_fp8 for sm_80 and later (rmsnorm_codes_sm80.h). Not measured. */
-#include "kernels/common/rmsnorm_codes_sm80.h"
+#include "kernels/common/quantize/rmsnorm_codes_sm80.h"
 
 KILN_RMSNORM_CODES_SM80(rmsnorm_fp8, KILN_CODES_E4M3)
 

@@ -7,7 +7,7 @@
  * take 8192 x 8192 in 77.2 where rmsnorm_fp8_gpu.c took 137. Four eights of a thread in registers took that in 69.8,
  * but left room for four blocks. */
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/rmsnorm_codes_sm90a.h"
+#include "kernels/common/quantize/rmsnorm_codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD

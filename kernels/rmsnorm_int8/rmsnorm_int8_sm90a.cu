@@ -6,7 +6,7 @@
  * took 138; 76.4 with scales of 128 columns, where that took 126. */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/rmsnorm_codes_sm90a.h"
+#include "kernels/common/quantize/rmsnorm_codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD

@@ -1,5 +1,5 @@
 /* rmsnorm_nvfp4, host side. */
-#include "kernels/common/rmsnorm_codes_host.h"
+#include "kernels/common/quantize/rmsnorm_codes_host.h"
 #include <kiln/ops/fused.h>
 #define KILN_HOST rmsnorm_nvfp4
 #include "kernels/common/operator.h"

@@ -2,7 +2,7 @@
  *
  * Floor: one read of each input that is given and one write of each output, at memory bandwidth.
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_nvfp4 --device cpu */
-#include "kernels/common/rmsnorm_codes_cpu.h"
+#include "kernels/common/quantize/rmsnorm_codes_cpu.h"
 
 KILN_OUTLINED void rmsnorm_nvfp4(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     kiln_rmsnorm_codes(arguments, span, KILN_CODES_NVFP4, dtype);

@@ -17,9 +17,10 @@
  * instructions an element of 16 bits on NVIDIA where this takes 25 to 42, and left room for three blocks. Not measured.
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench rmsnorm_nvfp4 */
-#include "kernels/common/nvfp4_row_gpu.h"
-#include "kernels/common/rmsnorm_codes_row.h"
-#include "kernels/common/root.h"
+#include "kernels/common/device.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/quantize/nvfp4_row_gpu.h"
+#include "kernels/common/quantize/rmsnorm_codes_row.h"
 
 /* x, or x + residual, of that many aligned columns. */
 KILN_INLINE void read(float *values, const kiln_element *source, uint32_t number) {

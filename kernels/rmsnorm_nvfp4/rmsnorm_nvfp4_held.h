@@ -8,9 +8,9 @@
 #define KILN_KERNELS_RMSNORM_NVFP4_HELD_H
 
 #include "kernels/arch/ptx_shuffle.h"
-#include "kernels/common/codes_held_gpu.h"
-#include "kernels/common/rmsnorm_codes_args.h"
-#include "kernels/common/root.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/quantize/codes_held_gpu.h"
+#include "kernels/common/quantize/rmsnorm_codes_args.h"
 
 enum {
     HELD_MOST = KILN_RMSNORM_MOST,

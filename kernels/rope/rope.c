@@ -1,5 +1,5 @@
 /* rope, host side, and kiln_rope_frequencies. */
-#include "kernels/common/rotate_host.h"
+#include "kernels/common/rotary/rotate_host.h"
 #include "kernels/rope/rope_args.h"
 #include <kiln/ops/rope.h>
 

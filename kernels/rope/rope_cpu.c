@@ -2,7 +2,7 @@
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope_test. Bench: build/kiln bench rope --device cpu */
-#include "kernels/common/rotate_cpu.h"
+#include "kernels/common/rotary/rotate_cpu.h"
 
 #include "kernels/common/index.h"
 #include "kernels/rope/rope_args.h"

@@ -15,7 +15,7 @@
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)
 #define KILN_TURN_QUADS KILN_UNROLL /* memory is so fast that moving words between registers would count */
 #endif
-#include "kernels/common/rotate_gpu.h"
+#include "kernels/common/rotary/rotate_gpu.h"
 
 #include "kernels/common/index.h"
 

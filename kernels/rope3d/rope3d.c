@@ -1,5 +1,5 @@
 /* rope3d, host side. */
-#include "kernels/common/rotate_host.h"
+#include "kernels/common/rotary/rotate_host.h"
 #include "kernels/rope3d/rope3d_args.h"
 #include <kiln/ops/rope.h>
 

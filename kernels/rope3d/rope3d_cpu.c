@@ -2,8 +2,8 @@
  *
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope3d_test. Bench: build/kiln bench rope3d --device cpu */
-#include "kernels/common/rotate_cpu.h"
-#include "kernels/common/token_grid.h"
+#include "kernels/common/rotary/rotate_cpu.h"
+#include "kernels/common/rotary/token_grid.h"
 #include "kernels/rope3d/rope3d_args.h"
 
 KILN_INLINE void copy_heads(const kiln_heads *heads, kiln_cpu_dtype dtype) {

@@ -11,8 +11,8 @@
  * Floor: one read and one write of the tensor at memory bandwidth.
  * Test: build/tests/ops/rope3d_test. Bench: build/kiln bench rope3d */
 #define KILN_POSITION uint32_t
-#include "kernels/common/rotate_gpu.h"
-#include "kernels/common/token_grid.h"
+#include "kernels/common/rotary/rotate_gpu.h"
+#include "kernels/common/rotary/token_grid.h"
 #include "kernels/rope3d/rope3d_args.h"
 
 KILN_ENTRY(rope3d, kiln_rope3d_args) {

@@ -1,5 +1,5 @@
 /* rope_kv_store, host side. */
-#include "kernels/common/rotate_host.h"
+#include "kernels/common/rotary/rotate_host.h"
 #include "kernels/rope_kv_store/rope_kv_store_args.h"
 #include <kiln/ops/cache.h>
 #include <kiln/ops/rope.h>

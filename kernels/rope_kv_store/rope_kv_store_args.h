@@ -3,7 +3,7 @@
 #define KILN_KERNELS_ROPE_KV_STORE_ARGS_H
 
 #include "kernels/common/geometry.h"
-#include "kernels/common/turn_source.h"
+#include "kernels/common/rotary/turn_source.h"
 
 /* The heads of a token that a thread has a share of, at most. */
 enum { KILN_ROPE_KV_STORE_HEADS = 2 };

@@ -2,10 +2,10 @@
  *
  * Floor: one read and one write of the tensors at memory bandwidth, of a byte per element where they become codes.
  * Test: build/tests/ops/rope_kv_store_test. Bench: build/kiln bench rope_kv_store --device cpu */
-#include "kernels/common/rotate_cpu.h"
+#include "kernels/common/rotary/rotate_cpu.h"
 
 #include "kernels/common/index.h"
-#include "kernels/common/store_codes_cpu.h"
+#include "kernels/common/quantize/store_codes_cpu.h"
 #include "kernels/rope_kv_store/rope_kv_store_args.h"
 
 /* Heads of a token as codes, rotated: each tile is rounded to the precision first. */

@@ -10,11 +10,11 @@
  * Floor: one read and one write of the tensors at memory bandwidth, of a byte per element where they become codes; for
  * few tokens the latency of one read. Not measured.
  * Test: build/tests/ops/rope_kv_store_test. Bench: build/kiln bench rope_kv_store */
-#include "kernels/common/rotate_gpu.h"
+#include "kernels/common/rotary/rotate_gpu.h"
 
 #include "kernels/common/global.h"
 #include "kernels/common/late_args.h"
-#include "kernels/common/store_codes_gpu.h"
+#include "kernels/common/quantize/store_codes_gpu.h"
 #include "kernels/rope_kv_store/rope_kv_store_args.h"
 
 #if defined(__CUDACC__)

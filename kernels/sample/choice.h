@@ -11,9 +11,9 @@
 #define KILN_KERNELS_SAMPLE_CHOICE_H
 
 #include "kernels/common/global.h"
-#include "kernels/common/logarithm.h"
-#include "kernels/common/philox.h"
-#include "kernels/common/total_order.h"
+#include "kernels/common/math/logarithm.h"
+#include "kernels/common/reduce/total_order.h"
+#include "kernels/common/sampling/philox.h"
 #include "kernels/sample/sample_args.h"
 
 typedef struct kiln_row {

@@ -25,11 +25,11 @@
 #ifndef KILN_KERNELS_SAMPLE_ROW_GPU_H
 #define KILN_KERNELS_SAMPLE_ROW_GPU_H
 
-#include "kernels/common/atomic.h"
-#include "kernels/common/combine.h"
 #include "kernels/common/global.h"
-#include "kernels/common/pairs.h"
-#include "kernels/common/rank.h"
+#include "kernels/common/math/pairs.h"
+#include "kernels/common/reduce/atomic.h"
+#include "kernels/common/reduce/combine.h"
+#include "kernels/common/reduce/rank.h"
 #include "kernels/common/values.h"
 
 #define KILN_ROW_FEW

@@ -6,7 +6,7 @@
 #ifndef KILN_KERNELS_SAMPLE_UNITS_GPU_H
 #define KILN_KERNELS_SAMPLE_UNITS_GPU_H
 
-#include "kernels/common/special.h"
+#include "kernels/common/math/special.h"
 #include "kernels/sample/choice.h"
 
 typedef struct units {

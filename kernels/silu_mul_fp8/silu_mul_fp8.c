@@ -1,7 +1,7 @@
 /* silu_mul_fp8, host side. Few long rows of one scale each are for clusters of blocks, where an image has that kernel:
  * a block alone took 7.4 us for 1 x 14336 of bf16 in a step of the Llama-3-8B shape (E4M3; H100, driver 580.159.04,
  * 2026-11-26). That of clusters is not measured. */
-#include "kernels/common/silu_mul_codes_host.h"
+#include "kernels/common/quantize/silu_mul_codes_host.h"
 #include <kiln/ops/fused.h>
 #define KILN_HOST silu_mul_fp8
 #include "kernels/common/operator.h"

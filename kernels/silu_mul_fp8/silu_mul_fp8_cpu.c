@@ -2,7 +2,7 @@
  *
  * Floor: one read of gate and up and one write of the codes, at memory bandwidth.
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench silu_mul_fp8 --device cpu */
-#include "kernels/common/silu_mul_codes_cpu.h"
+#include "kernels/common/quantize/silu_mul_codes_cpu.h"
 
 KILN_OUTLINED void silu_mul_fp8(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     kiln_silu_mul_codes(arguments, span, KILN_CODES_E4M3, dtype);

@@ -4,10 +4,10 @@
  *
  * By the model of docs/kernel-report.md it issues for 0.98 to 1.01 of the memory's time in 16 bits: 27 instructions an
  * element, of which 16 would be 0.6, and SiLU alone, two at a time, is 11. Not measured. */
-#include "kernels/common/silu_mul_codes_eights.h"
+#include "kernels/common/quantize/silu_mul_codes_eights.h"
 #include "kernels/common/tuned.h"
 #if defined(KILN_PART_bf16)
-#include "kernels/common/silu_mul_codes_sm90a.h"
+#include "kernels/common/quantize/silu_mul_codes_sm90a.h"
 #endif
 
 KILN_ENTRY(silu_mul_fp8, kiln_silu_mul_codes_args) {

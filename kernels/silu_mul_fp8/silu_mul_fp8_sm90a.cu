@@ -11,8 +11,8 @@
  * as many bytes takes 112 and silu_mul_fp8_gpu.c took 148; 111 with scales of 128 columns, where that took 138; 4096 x
  * 14336 111 us, where that took 143. Four blocks resident instead of five: 111 us, three 120. In f16 not measured. */
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/silu_mul_codes_cluster.h"
-#include "kernels/common/silu_mul_codes_sm90a.h"
+#include "kernels/common/quantize/silu_mul_codes_cluster.h"
+#include "kernels/common/quantize/silu_mul_codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD

@@ -25,15 +25,15 @@
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench silu_mul_int8 */
 #if defined(__HIP__) && (defined(__GFX9__) || !defined(KILN_PART_f32))
-#include "kernels/common/silu_mul_codes_four_gpu.h"
+#include "kernels/common/quantize/silu_mul_codes_four_gpu.h"
 #else
-#include "kernels/common/silu_mul_codes_gpu.h"
+#include "kernels/common/quantize/silu_mul_codes_gpu.h"
 #endif
 
 KILN_ENTRY(silu_mul_int8, kiln_silu_mul_codes_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
-#if defined(KILN_KERNELS_COMMON_CODES_FOUR_GPU_H)
+#if defined(KILN_KERNELS_COMMON_QUANTIZE_CODES_FOUR_GPU_H)
     if (args.four) {
         kiln_silu_mul_four(&args, exchange, KILN_CODES_INT8);
         return;

@@ -3,7 +3,7 @@
  *
  * By the model of docs/kernel-report.md it issues for 1.00 to 1.04 of the memory's time in 16 bits: 28 instructions an
  * element, of which 16 would be 0.6, and SiLU alone, two at a time, is 11. Not measured. */
-#include "kernels/common/silu_mul_codes_eights.h"
+#include "kernels/common/quantize/silu_mul_codes_eights.h"
 #include "kernels/common/tuned.h"
 
 KILN_ENTRY(silu_mul_int8, kiln_silu_mul_codes_args) {

@@ -10,8 +10,8 @@
  * and 46 instructions an element instead of 32, 16384 x 4096 in bf16: 111 us with a scale for each row, where a copy of
  * as many bytes takes 112 and silu_mul_int8_gpu.c took 140; 111 with scales of 128 columns, where that took 131. */
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/silu_mul_codes_cluster.h"
-#include "kernels/common/silu_mul_codes_sm90a.h"
+#include "kernels/common/quantize/silu_mul_codes_cluster.h"
+#include "kernels/common/quantize/silu_mul_codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD

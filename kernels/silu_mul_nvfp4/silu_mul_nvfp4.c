@@ -1,5 +1,5 @@
 /* silu_mul_nvfp4, host side. */
-#include "kernels/common/silu_mul_codes_host.h"
+#include "kernels/common/quantize/silu_mul_codes_host.h"
 #include <kiln/ops/fused.h>
 #define KILN_HOST silu_mul_nvfp4
 #include "kernels/common/operator.h"

@@ -26,11 +26,11 @@
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench silu_mul_nvfp4 */
 #include "kernels/common/device.h"
-#include "kernels/common/glu_exactly.h"
-#include "kernels/common/nvfp4_row_gpu.h"
-#include "kernels/common/silu_mul_codes_args.h"
+#include "kernels/common/math/glu_exactly.h"
+#include "kernels/common/quantize/nvfp4_row_gpu.h"
+#include "kernels/common/quantize/silu_mul_codes_args.h"
 #if defined(__HIP__) && (defined(__GFX9__) || !defined(KILN_PART_f32))
-#include "kernels/common/silu_mul_codes_four_gpu.h"
+#include "kernels/common/quantize/silu_mul_codes_four_gpu.h"
 #endif
 
 /* The results of any gates, one after the other, for the size of the image: they are shifted in through the last
@@ -118,7 +118,7 @@ KILN_INLINE void silu_mul_rows(const kiln_silu_mul_codes_args *args, kiln_codes_
 KILN_ENTRY(silu_mul_nvfp4, kiln_silu_mul_codes_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     KILN_DYNAMIC_SHARED(kiln_codes_kept, kept);
-#if defined(KILN_KERNELS_COMMON_CODES_FOUR_GPU_H)
+#if defined(KILN_KERNELS_COMMON_QUANTIZE_CODES_FOUR_GPU_H)
     if (args.four) {
         kiln_silu_mul_four(&args, exchange, KILN_CODES_NVFP4);
         return;

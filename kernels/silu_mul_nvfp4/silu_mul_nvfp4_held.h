@@ -12,12 +12,12 @@
 #ifndef KILN_KERNELS_SILU_MUL_NVFP4_HELD_H
 #define KILN_KERNELS_SILU_MUL_NVFP4_HELD_H
 
-#include "kernels/common/codes_held_gpu.h"
-#include "kernels/common/glu_exactly.h"
-#include "kernels/common/silu_mul_codes_args.h"
+#include "kernels/common/math/glu_exactly.h"
+#include "kernels/common/quantize/codes_held_gpu.h"
+#include "kernels/common/quantize/silu_mul_codes_args.h"
 
 #if __CUDA_ARCH__ >= 1000
-#include "kernels/common/glu_packed.h"
+#include "kernels/common/math/glu_packed.h"
 #endif
 
 enum { HELD_BLOCKS = KILN_SILU_MUL_HELD / 2, HELD_QUADS = KILN_NVFP4_BLOCK / 4 };

@@ -6,7 +6,7 @@
 #define KILN_HOST softmax
 #include "kernels/common/operator.h"
 
-#include "kernels/common/exp_sum_host.h"
+#include "kernels/common/reduce/exp_sum_host.h"
 
 static uint64_t partials_size(int64_t rows, int64_t cols, unsigned size_log2) {
     if (!rows || !kiln__is_long(cols, size_log2)) return 0;

@@ -10,7 +10,7 @@
  *
  * Floor: one read and one write of the tensor at memory bandwidth; long rows two reads and one write.
  * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax --device cpu */
-#include "kernels/common/row_cpu.h"
+#include "kernels/common/reduce/row_cpu.h"
 #include "kernels/softmax/softmax_args.h"
 
 /* What the third pass needs to know of a row or chunk. */

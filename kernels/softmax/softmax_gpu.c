@@ -20,7 +20,7 @@
  * which a launch of its two phases for each 256 rows at a time made 298 us. docs/kernel-report.md has the instruction
  * counts.
  * Test: build/tests/ops/softmax_test. Bench: build/kiln bench softmax */
-#include "kernels/common/exp_sum.h"
+#include "kernels/common/reduce/exp_sum.h"
 #include "kernels/common/span_row.h"
 #include "kernels/softmax/softmax_args.h"
 

@@ -1,7 +1,7 @@
 /* softmax for sm_100 and later: rows of which each thread has four whole vectors, in f32 four or eight, are held in
  * registers and computed by instructions for two numbers (exp_sum_sm100.h); softmax_gpu.c does the others, and long
  * rows. Not measured. */
-#include "kernels/common/exp_sum_sm100.h"
+#include "kernels/common/reduce/exp_sum_sm100.h"
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY

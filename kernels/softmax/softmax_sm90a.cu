@@ -8,7 +8,7 @@
  * 368; blocks of 512 threads that read a row twice 262 us. The kernel itself takes 198.1 us; of f32 it is
  * not measured. */
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/common/exp_sum_sm90a.h"
+#include "kernels/common/reduce/exp_sum_sm90a.h"
 #include "kernels/common/tuned.h"
 
 #include "kernels/softmax/softmax_gpu.c"

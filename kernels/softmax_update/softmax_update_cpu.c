@@ -5,7 +5,7 @@
  *
  * Floor: one read of the scores at memory bandwidth, and a second one from a cache.
  * Test: build/tests/ops/softmax_update_test. Bench: build/kiln bench softmax_update --device cpu */
-#include "kernels/common/row_cpu.h"
+#include "kernels/common/reduce/row_cpu.h"
 
 #define KILN_LOOP
 #include "kernels/softmax_update/state.h"

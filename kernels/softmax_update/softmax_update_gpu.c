@@ -18,15 +18,15 @@
  * vectors that were asked for one by one, [32768, 1024] in bf16, took 55.7 us (H100 80GB HBM3, driver 580.159.04,
  * 2026-11-26), 44 % of a copy's speed. This: not measured. Test: build/tests/ops/softmax_update_test. Bench: build/kiln
  * bench softmax_update */
-#include "kernels/common/greatest_number.h"
-#include "kernels/common/reduce.h"
+#include "kernels/common/math/two.h"
+#include "kernels/common/reduce/greatest_number.h"
+#include "kernels/common/reduce/reduce.h"
 #include "kernels/common/span.h"
-#include "kernels/common/two.h"
 #include "kernels/softmax_update/state.h"
 
 #if defined(__HIP__)
 #include "kernels/arch/gfx_ballot.h"
-#include "kernels/common/row_reduce.h"
+#include "kernels/common/reduce/row_reduce.h"
 #endif
 
 #if defined(KILN_PART_f32)

@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_SOFTMAX_UPDATE_STATE_H
 #define KILN_KERNELS_SOFTMAX_UPDATE_STATE_H
 
-#include "kernels/common/online_softmax.h"
+#include "kernels/common/reduce/online_softmax.h"
 #include "kernels/softmax_update/softmax_update_args.h"
 
 typedef struct kiln_online_state {

@@ -4,7 +4,7 @@
 #define KILN_KERNELS_TOP_K_SHARE_GPU_H
 
 #include "kernels/common/device.h"
-#include "kernels/common/greatest.h"
+#include "kernels/common/reduce/greatest.h"
 
 KILN_INLINE uint32_t greater(uint32_t a, uint32_t b) {
     return a > b ? a : b;

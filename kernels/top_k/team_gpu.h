@@ -2,11 +2,11 @@
 #ifndef KILN_KERNELS_TOP_K_TEAM_GPU_H
 #define KILN_KERNELS_TOP_K_TEAM_GPU_H
 
-#include "kernels/common/atomic.h"
 #include "kernels/common/global.h"
-#include "kernels/common/rank.h"
-#include "kernels/common/rank_sort.h"
-#include "kernels/common/reduce.h"
+#include "kernels/common/reduce/atomic.h"
+#include "kernels/common/reduce/rank.h"
+#include "kernels/common/reduce/rank_sort.h"
+#include "kernels/common/reduce/reduce.h"
 #include "kernels/common/values.h"
 #include "kernels/top_k/top_k_args.h"
 

@@ -7,7 +7,7 @@
  * Floor: one read of the tensor at memory bandwidth.
  * Test: build/tests/ops/top_k_test. Bench: build/kiln bench top_k --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/rank_heap.h"
+#include "kernels/common/reduce/rank_heap.h"
 #include "kernels/top_k/top_k_args.h"
 
 typedef struct top_k_scratch {

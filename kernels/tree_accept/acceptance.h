@@ -4,9 +4,9 @@
 #ifndef KILN_KERNELS_TREE_ACCEPT_ACCEPTANCE_H
 #define KILN_KERNELS_TREE_ACCEPT_ACCEPTANCE_H
 
-#include "kernels/common/logarithm.h"
+#include "kernels/common/math/logarithm.h"
+#include "kernels/common/reduce/total_order.h"
 #include "kernels/common/token.h"
-#include "kernels/common/total_order.h"
 #include "kernels/tree_accept/tree_accept_args.h"
 
 /* The parents of the nodes of a sequence's tree. */

@@ -12,9 +12,9 @@
  * Floor: one read of the accepted nodes' rows by one block for each sequence; if targets are given, the launch. Not
  * measured.
  * Test: build/tests/ops/tree_accept_test. Bench: build/kiln bench tree_accept */
-#include "kernels/common/atomic.h"
-#include "kernels/common/combine.h"
-#include "kernels/common/pairs.h"
+#include "kernels/common/math/pairs.h"
+#include "kernels/common/reduce/atomic.h"
+#include "kernels/common/reduce/combine.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 #include "kernels/tree_accept/acceptance.h"

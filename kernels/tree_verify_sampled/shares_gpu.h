@@ -7,11 +7,11 @@
 #ifndef KILN_KERNELS_TREE_VERIFY_SAMPLED_SHARES_GPU_H
 #define KILN_KERNELS_TREE_VERIFY_SAMPLED_SHARES_GPU_H
 
-#include "kernels/common/atomic.h"
-#include "kernels/common/combine.h"
 #include "kernels/common/global.h"
-#include "kernels/common/minimum.h"
-#include "kernels/common/two.h"
+#include "kernels/common/math/minimum.h"
+#include "kernels/common/math/two.h"
+#include "kernels/common/reduce/atomic.h"
+#include "kernels/common/reduce/combine.h"
 #include "kernels/common/values.h"
 #include "kernels/tree_verify_sampled/walk.h"
 

@@ -5,7 +5,7 @@
 #ifndef KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_H
 #define KILN_KERNELS_TREE_VERIFY_SAMPLED_WALK_H
 
-#include "kernels/common/residual.h"
+#include "kernels/common/sampling/residual.h"
 #include "kernels/common/token.h"
 #include "kernels/tree_verify_sampled/tree_verify_sampled_args.h"
 

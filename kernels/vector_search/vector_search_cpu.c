@@ -7,7 +7,7 @@
  * Floor: one read of the table at memory bandwidth for each tile of queries.
  * Test: build/tests/ops/vector_search_test. Bench: build/kiln bench vector_search --device cpu */
 #include "kernels/common/cpu.h"
-#include "kernels/common/rank_heap.h"
+#include "kernels/common/reduce/rank_heap.h"
 #include "kernels/vector_search/vector_search_args.h"
 
 #include "kernels/vector_search/codes_cpu.h"

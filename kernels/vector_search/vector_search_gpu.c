@@ -23,11 +23,11 @@
  * H100 took 75.7 us for one query and 64 MiB of bits before blocks had half the rows, fewer sorts and these hints;
  * copies move as many bytes in 23 us. Test: build/tests/ops/vector_search_test. Bench: build/kiln bench vector_search
  */
-#include "kernels/common/atomic.h"
-#include "kernels/common/dot.h"
 #include "kernels/common/late_args.h"
-#include "kernels/common/rank.h"
-#include "kernels/common/rank_sort.h"
+#include "kernels/common/math/dot.h"
+#include "kernels/common/reduce/atomic.h"
+#include "kernels/common/reduce/rank.h"
+#include "kernels/common/reduce/rank_sort.h"
 #include "kernels/vector_search/vector_search_args.h"
 #if defined(__CUDACC__)
 #include "kernels/arch/ptx_prefetch.h"

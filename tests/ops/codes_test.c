@@ -13,8 +13,8 @@
 #define KILN_UNROLL
 #define KILN_FMA(a, b, c) fmaf(a, b, c)
 #include "kernels/common/gates.h"
-#include "kernels/common/glu_exactly.h"
-#include "kernels/common/root.h"
+#include "kernels/common/math/glu_exactly.h"
+#include "kernels/common/math/root.h"
 
 /* The params of both operators on bytes have the same fields at the same places. */
 _Static_assert(sizeof(kiln_rmsnorm_fp8_params) == sizeof(kiln_rmsnorm_int8_params), "one struct for both");

@@ -27,8 +27,8 @@ check "the loader knows no operator" knows_no_operator
 # Each header that kernels share has its place on their page.
 page_has_every_header() {
     local header status=0
-    for header in kernels/common/*.h; do
-        grep -q "(${header##*/})" kernels/common/README.md || { echo "$header is not on the page"; status=1; }
+    for header in kernels/common/{,*/}*.h; do
+        grep -q "(${header#kernels/common/})" kernels/common/README.md || { echo "$header is not on the page"; status=1; }
     done
     return $status
 }
@@ -89,7 +89,7 @@ frames_are_small() { # FILE.su...
 small_frames_on_aarch64() {
     local kernels=()
     for operator in $(scripts/targets.sh operators); do kernels+=("$KILN_SCRATCH/obj/kernels/$operator/aarch64"); done
-    for source in kernels/common/*_cpu.c; do kernels+=("$KILN_SCRATCH/obj/${source%.c}/aarch64"); done
+    for source in kernels/common/{,*/}*_cpu.c; do kernels+=("$KILN_SCRATCH/obj/${source%.c}/aarch64"); done
     make -s --no-print-directory -j"$(nproc)" OUT="$KILN_SCRATCH" CC=aarch64-linux-gnu-gcc "${kernels[@]/%/.o}" &&
         frames_are_small "${kernels[@]/%/.su}"
 }
@@ -102,12 +102,12 @@ elif grep -q clang "$KILN_BUILD/obj/flags"; then
     for name in "${names[@]}"; do skip "$name" "the bound is that of GCC's frames"; done
 else
     host_sides=(loader/*.c loader/{blocks,tree,image,cuda,rocm,hip,cpu}/*.c)
-    for source in kernels/common/*.c; do
+    for source in kernels/common/{,*/}*.c; do
         case $source in *_cpu.c) ;; *) host_sides+=("$source") ;; esac
     done
     cpu_kernels=()
     for level in $(scripts/targets.sh cpu "$(uname -m)"); do
-        for source in kernels/common/*_cpu.c; do cpu_kernels+=("$KILN_BUILD/obj/${source%.c}/$level.su"); done
+        for source in kernels/common/{,*/}*_cpu.c; do cpu_kernels+=("$KILN_BUILD/obj/${source%.c}/$level.su"); done
     done
     for operator in $(scripts/targets.sh operators); do
         host_sides+=("kernels/$operator/$operator.c")

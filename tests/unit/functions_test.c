@@ -1,10 +1,10 @@
 /* The elementary functions of the operators keep the error bounds that their headers state, here without fused
  * multiply-add, which is the worse case. */
 #include "kernels/common/cpu.h"
-#include "kernels/common/logarithm.h"
-#include "kernels/common/root.h"
-#include "kernels/common/total_order.h"
-#include "kernels/common/turn.h"
+#include "kernels/common/math/logarithm.h"
+#include "kernels/common/math/root.h"
+#include "kernels/common/reduce/total_order.h"
+#include "kernels/common/rotary/turn.h"
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

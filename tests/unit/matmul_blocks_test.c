@@ -1,6 +1,7 @@
-/* kernels/common/matmul_blocks.h: however a launch is cut into spans, each tile is computed once, in one larger block.
+/* kernels/common/matmul/matmul_blocks.h: however a launch is cut into spans, each tile is computed once, in one larger
+ * block.
  */
-#include "kernels/common/matmul_blocks.h"
+#include "kernels/common/matmul/matmul_blocks.h"
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

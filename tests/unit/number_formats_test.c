@@ -11,10 +11,10 @@
 
 #define KILN_INLINE       static inline
 #define KILN_FMA(a, b, c) ((a) * (b) + (c))
-#include "kernels/common/exponent8.h"
-#include "kernels/common/float4.h"
-#include "kernels/common/float8.h"
-#include "kernels/common/small_integer.h"
+#include "kernels/common/formats/exponent8.h"
+#include "kernels/common/formats/float4.h"
+#include "kernels/common/formats/float8.h"
+#include "kernels/common/formats/small_integer.h"
 
 /* A format as its definition says it: what each code without its sign stands for, in order, up to the greatest. */
 typedef struct format {
