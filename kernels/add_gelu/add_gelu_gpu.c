@@ -17,7 +17,7 @@
 #include "kernels/common/span.h"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)
-#include "kernels/arch/sm100_mixed_add.h"
+#include "kernels/arch/sm100.h"
 #endif
 
 enum { AHEAD = 2 }; /* vectors that a thread has, all in flight */

@@ -18,9 +18,4 @@ static __device__ __forceinline__ void kiln_sm120f_mma_nvfp4(float *sums, const 
           "n"(B_LANE));
 }
 
-/* Copies the first `bytes` bytes of 4 and clears the rest. Both addresses are 4-byte aligned. */
-static __device__ __forceinline__ void kiln_sm120f_cp_async_4(uint32_t shared, const void *global, uint32_t bytes) {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(shared), "l"(global), "r"(bytes) : "memory");
-}
-
 #endif

@@ -1,18 +1,12 @@
-/* Raw instructions of sm_75 in place of those that only sm_80 and later have (sm80.h, sm80_bytes.h): products of half
- * the depth or less, and loads and stores where there are no asynchronous copies. What sm80.h has of ldmatrix, sm_75
- * knows as well. */
+/* Raw instructions of sm_75 in place of those that only sm_80 and later have (sm80.h): products of half the depth or
+ * less, and loads and stores where there are no asynchronous copies. What sm80.h has of ldmatrix and of shared memory,
+ * sm_75 knows as well. */
 #ifndef KILN_KERNELS_ARCH_SM75_H
 #define KILN_KERNELS_ARCH_SM75_H
 
-#include "kernels/arch/sm80_bytes.h"
+#include "kernels/arch/sm80.h"
 
-/* Stores 16 bytes to shared memory, 16-byte aligned. */
-static __device__ __forceinline__ void kiln_sm75_store_v4(uint32_t shared, const uint32_t *words) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(words[0]), "r"(words[1]), "r"(words[2]),
-                 "r"(words[3])
-                 : "memory");
-}
-
+/* Stores a number to shared memory. */
 static __device__ __forceinline__ void kiln_sm75_store_f32(uint32_t shared, float value) {
     asm volatile("st.shared.f32 [%0], %1;" ::"r"(shared), "f"(value) : "memory");
 }

@@ -1,5 +1,5 @@
-/* Raw instructions of sm_89 and later: E4M3 as f32, and matrix products of E4M3 by warps. The latter came with PTX 8.4,
- * which the assemblers of loader/targets.def for sm_89 and sm_90 do not accept: a source that uses them has
+/* Raw instructions of sm_89 and later: conversions of E4M3, and matrix products of it by warps. The latter came with
+ * PTX 8.4, which the assemblers of loader/targets.def for sm_89 and sm_90 do not accept: a source that uses them has
  *
  * KILN_TUNED_ASSEMBLER(12.4.131)   the oldest ptxas that takes it
  *
@@ -18,6 +18,32 @@ static __device__ __forceinline__ void kiln_sm89_cvt_f32_e4m3x4(float *values, u
         "cvt.f32.f16 %0, a; cvt.f32.f16 %1, b; cvt.f32.f16 %2, c; cvt.f32.f16 %3, d;}"
         : "=f"(values[0]), "=f"(values[1]), "=f"(values[2]), "=f"(values[3])
         : "r"(codes));
+}
+
+/* The numbers of 4 codes, exactly: pairs[0] of the first two, pairs[1] of the others. */
+static __device__ __forceinline__ void kiln_sm89_cvt_f16x2_e4m3x4(uint32_t *pairs, uint32_t codes) {
+    asm("{.reg .b16 low, high; mov.b32 {low, high}, %2; cvt.rn.f16x2.e4m3x2 %0, low; cvt.rn.f16x2.e4m3x2 %1, high;}"
+        : "=r"(pairs[0]), "=r"(pairs[1])
+        : "r"(codes));
+}
+
+/* The codes of 4 numbers; magnitudes above 448 become 448. */
+static __device__ __forceinline__ uint32_t kiln_sm89_cvt_e4m3x4_f32(const float *values) {
+    uint32_t codes;
+    asm("{.reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; "
+        "mov.b32 %0, {low, high};}"
+        : "=r"(codes)
+        : "f"(values[0]), "f"(values[1]), "f"(values[2]), "f"(values[3]));
+    return codes;
+}
+
+/* The code of a number; a magnitude above 448 becomes 448. */
+static __device__ __forceinline__ uint32_t kiln_sm89_cvt_e4m3_f32(float value) {
+    uint32_t code;
+    asm("{.reg .b16 pair; cvt.rn.satfinite.e4m3x2.f32 pair, 0f00000000, %1; cvt.u32.u16 %0, pair;}"
+        : "=r"(code)
+        : "f"(value));
+    return code;
 }
 
 /* sums[16 x 8] += a[16 x 32] b[32 x 8]. */

@@ -1,5 +1,5 @@
-/* Raw instructions of sm_90a: barriers in shared memory that count bytes, copies by tensor maps, matrix products by
- * warpgroups, registers handed from one warpgroup to another, clusters. Shared memory is addressed by 32 bits
+/* Raw instructions of sm_90a: barriers in shared memory that count bytes, copies by tensor maps, registers handed from
+ * one warpgroup to another, clusters; sm90a_wgmma.h has its matrix products. Shared memory is addressed by 32 bits
  * (kiln_sm90a_shared). */
 #ifndef KILN_KERNELS_ARCH_SM90A_H
 #define KILN_KERNELS_ARCH_SM90A_H
@@ -32,16 +32,6 @@ KILN_SM90A void kiln_sm90a_mbarrier_arrive(uint32_t barrier) {
 /* Arrives, and makes the phase expect that many bytes more. */
 KILN_SM90A void kiln_sm90a_mbarrier_arrive_expect_tx(uint32_t barrier, uint32_t bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes) : "memory");
-}
-
-/* Arrives, if `present`, at the barrier with this address in another block of the cluster. The condition is a
- * predicate, since a branch here cost prototypes a quarter of their speed. */
-KILN_SM90A void kiln_sm90a_mbarrier_arrive_remote(uint32_t barrier, uint32_t rank, bool present) {
-    asm volatile("{.reg .pred present; .reg .b32 remote; setp.ne.u32 present, %2, 0; @present mapa.shared::cluster.u32 "
-                 "remote, %0, "
-                 "%1; @present mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(barrier),
-                 "r"(rank), "r"((uint32_t)present)
-                 : "memory");
 }
 
 /* Waits until the phase of that parity is complete. */
@@ -100,6 +90,26 @@ KILN_SM90A void kiln_sm90a_copy_3d_multicast(uint32_t shared, const void *map, u
                  : "memory");
 }
 
+/* kiln_sm90a_copy_3d of what is read once: L2 evicts it first. */
+KILN_SM90A void kiln_sm90a_copy_3d_once(uint32_t shared, const void *map, uint32_t barrier, int32_t x, int32_t y,
+                                        int32_t z) {
+    asm volatile(
+        "{.reg .b64 policy; createpolicy.fractional.L2::evict_first.b64 policy, 1.0; "
+        "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1, "
+        "{%3, %4, %5}], [%2], policy;}" ::"r"(shared),
+        "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
+        : "memory");
+}
+
+/* Copies adjacent bytes (PTX ISA, "cp.async.bulk") from global memory and counts the bytes at the barrier; addresses
+ * and `bytes` are multiples of 16. */
+KILN_SM90A void kiln_sm90a_copy_bytes(uint32_t shared, const void *from, uint32_t bytes, uint32_t barrier) {
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(shared),
+        "l"(from), "r"(bytes), "r"(barrier)
+        : "memory");
+}
+
 /* ---- Warps and blocks ---- */
 
 /* True in one lane of the warp, all of whose lanes must be here. */
@@ -126,6 +136,42 @@ KILN_SM90A void kiln_sm90a_barrier_arrive(uint32_t barrier, uint32_t threads) {
     asm volatile("barrier.arrive %0, %1;" ::"r"(barrier), "r"(threads) : "memory");
 }
 
+/* Waits for the preceding kernel on the stream and its writes. */
+KILN_SM90A void kiln_sm90a_depend(void) {
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+}
+
+/* The same number, which the compiler does not know to be the same: what depends on it is computed again, and not kept
+ * in registers across a loop that has none to spare. */
+KILN_SM90A uint32_t kiln_sm90a_anew(uint32_t number) {
+    asm volatile("" : "+r"(number));
+    return number;
+}
+
+/* The greatest number of a warp, all of whose threads take part. */
+KILN_SM90A uint32_t kiln_sm90a_warp_greatest(uint32_t value) {
+    uint32_t greatest;
+    asm volatile("redux.sync.max.u32 %0, %1, 0xffffffff;" : "=r"(greatest) : "r"(value));
+    return greatest;
+}
+
+/* Adds the amount to the word at the address, if the value is `least` or greater. */
+KILN_SM90A void kiln_sm90a_tally(uint32_t shared, uint32_t amount, float value, float least) {
+    asm volatile("{.reg .pred enough; setp.ge.f32 enough, %2, %3; @enough red.shared.add.u32 [%0], %1;}" ::"r"(shared),
+                 "r"(amount), "f"(value), "f"(least)
+                 : "memory");
+}
+
+/* Stores four matrices of 8 x 8 elements of 16 bits, of which a lane holds pair lane % 4 of row lane / 4; lane i gives
+ * the address of row i % 8 of matrix i / 8. */
+KILN_SM90A void kiln_sm90a_stmatrix_x4(uint32_t shared, const uint32_t *words) {
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(words[0]),
+                 "r"(words[1]), "r"(words[2]), "r"(words[3])
+                 : "memory");
+}
+
+/* ---- Clusters ---- */
+
 KILN_SM90A uint32_t kiln_sm90a_cluster_rank(void) {
     uint32_t rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
@@ -136,109 +182,113 @@ KILN_SM90A void kiln_sm90a_cluster_sync(void) {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* Waits for the preceding kernel on the stream and its writes. */
-KILN_SM90A void kiln_sm90a_depend(void) {
-    asm volatile("griddepcontrol.wait;" ::: "memory");
+/* The cluster's barrier in two steps: no thread leaves the second before all have come to the first. It orders no
+ * memory, and so does not wait for what was written before; but barriers in shared memory may be used after it that
+ * were initialised before kiln_sm90a_fence_mbarrier_init. */
+KILN_SM90A void kiln_sm90a_cluster_arrive(void) {
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+KILN_SM90A void kiln_sm90a_cluster_wait(void) {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
 
-/* ---- Matrix products by warpgroups: wgmma ---- */
-
-/* Needed before the first product, and after registers that products read were written. */
-KILN_SM90A void kiln_sm90a_wgmma_fence(void) {
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+/* The address, in the block of that rank of the cluster, of what is at the address of this block's shared memory. */
+KILN_SM90A uint32_t kiln_sm90a_remote(uint32_t shared, uint32_t rank) {
+    uint32_t remote;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(remote) : "r"(shared), "r"(rank));
+    return remote;
 }
 
-KILN_SM90A void kiln_sm90a_wgmma_commit(void) {
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+/* Where the block of that rank of the cluster has what this block has at the pointer, which is to shared memory. */
+template <class type> KILN_SM90A type *kiln_sm90a_shared_of(type *pointer, uint32_t rank) {
+    uint64_t mapped;
+    asm("mapa.u64 %0, %1, %2;" : "=l"(mapped) : "l"(pointer), "r"(rank));
+    return (type *)mapped;
 }
 
-/* Waits until at most PENDING committed sets of products (PTX: wgmma-groups) are pending. */
-template <int PENDING> KILN_SM90A void kiln_sm90a_wgmma_wait(void) {
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(PENDING) : "memory");
+/* Stores four numbers, or one, at an address that kiln_sm90a_remote gave, for four a multiple of 16. */
+KILN_SM90A void kiln_sm90a_store_remote_v4(uint32_t remote, const float *values) {
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(remote), "f"(values[0]), "f"(values[1]),
+                 "f"(values[2]), "f"(values[3])
+                 : "memory");
+}
+KILN_SM90A void kiln_sm90a_store_remote(uint32_t remote, float value) {
+    asm volatile("st.shared::cluster.f32 [%0], %1;" ::"r"(remote), "f"(value) : "memory");
 }
 
-/* Keeps the compiler from moving operations on these sums across this point, since pending products read and write them
- * without its knowledge: to be used before wgmma_fence and after wgmma_wait. */
-template <int COUNT> KILN_SM90A void kiln_sm90a_wgmma_hold(float *sums) {
-#pragma unroll
-    for (int i = 0; i < COUNT; i++)
-        asm volatile("" : "+f"(sums[i])::"memory");
+/* What the block of that rank in the cluster has at this address. */
+KILN_SM90A float2 kiln_sm90a_remote_v2(uint32_t shared, uint32_t rank) {
+    float2 values;
+    asm volatile("{.reg .b32 remote; mapa.shared::cluster.u32 remote, %2, %3; "
+                 "ld.shared::cluster.v2.f32 {%0, %1}, [remote];}"
+                 : "=f"(values.x), "=f"(values.y)
+                 : "r"(shared), "r"(rank)
+                 : "memory");
+    return values;
+}
+KILN_SM90A float4 kiln_sm90a_remote_v4(uint32_t shared, uint32_t rank) {
+    float4 values;
+    asm volatile("{.reg .b32 remote; mapa.shared::cluster.u32 remote, %4, %5; "
+                 "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [remote];}"
+                 : "=f"(values.x), "=f"(values.y), "=f"(values.z), "=f"(values.w)
+                 : "r"(shared), "r"(rank)
+                 : "memory");
+    return values;
 }
 
-/* The same number, which the compiler does not know to be the same: what depends on it is computed again, and not kept
- * in registers across a loop that has none to spare. */
-KILN_SM90A uint32_t kiln_sm90a_anew(uint32_t number) {
-    asm volatile("" : "+r"(number));
-    return number;
+/* Stores to addresses that kiln_sm90a_remote gave, which a barrier of that block counts (PTX ISA, "st.async"), so that
+ * no fence is needed. */
+KILN_SM90A void kiln_sm90a_send_64(uint32_t remote, uint32_t barrier, uint64_t value) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.b64 [%0], %1, [%2];" ::"r"(remote),
+                 "l"(value), "r"(barrier)
+                 : "memory");
+}
+KILN_SM90A void kiln_sm90a_send_v4(uint32_t remote, uint32_t barrier, uint4 value) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 [%0], {%1, %2, %3, %4}, "
+                 "[%5];" ::"r"(remote),
+                 "r"(value.x), "r"(value.y), "r"(value.z), "r"(value.w), "r"(barrier)
+                 : "memory");
 }
 
-/* The descriptor of a factor in shared memory whose rows are swizzled over 128 bytes and which begins at a multiple of
- * 1024 bytes, or some whole steps of k after one. K-major: `stride` is the bytes from 8 rows to the next 8 (1024 if
- * they are contiguous), and `leading` is ignored. MN-major, with 64 columns in a row: `stride` is from 8 rows of k to
- * the next 8, `leading` from 64 columns to the next 64. */
-KILN_SM90A uint64_t kiln_sm90a_swizzled_128(uint32_t shared, uint32_t leading, uint32_t stride) {
-    return (uint64_t)1 << 62 | (uint64_t)(stride >> 4) << 32 | (uint64_t)(leading >> 4) << 16 | (shared & 0x3ffff) >> 4;
+/* Arrives, if `present`, at the barrier with this address in another block of the cluster. The condition is a
+ * predicate, since a branch here cost prototypes a quarter of their speed. */
+KILN_SM90A void kiln_sm90a_mbarrier_arrive_remote(uint32_t barrier, uint32_t rank, bool present) {
+    asm volatile("{.reg .pred present; .reg .b32 remote; setp.ne.u32 present, %2, 0; @present mapa.shared::cluster.u32 "
+                 "remote, %0, "
+                 "%1; @present mbarrier.arrive.shared::cluster.b64 _, [remote];}" ::"r"(barrier),
+                 "r"(rank), "r"((uint32_t)present)
+                 : "memory");
 }
 
-/* The operands of a product, eight at a time. */
-#define KILN__D8(d, i)                                                                                                \
-    "+f"((d)[i]), "+f"((d)[(i) + 1]), "+f"((d)[(i) + 2]), "+f"((d)[(i) + 3]), "+f"((d)[(i) + 4]), "+f"((d)[(i) + 5]), \
-        "+f"((d)[(i) + 6]), "+f"((d)[(i) + 7])
-#define KILN__D32(d, i)  KILN__D8(d, i), KILN__D8(d, (i) + 8), KILN__D8(d, (i) + 16), KILN__D8(d, (i) + 24)
-#define KILN__D64(d, i)  KILN__D32(d, i), KILN__D32(d, (i) + 32)
-#define KILN__D48(d, i)  KILN__D32(d, i), KILN__D8(d, (i) + 32), KILN__D8(d, (i) + 40)
-#define KILN__D128(d, i) KILN__D64(d, i), KILN__D64(d, (i) + 64)
-#define KILN__T32                                                                                                    \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, " \
-    "%24, %25, %26, %27, %28, %29, %30, %31"
-#define KILN__T48 KILN__T32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
-#define KILN__T64                                                                                                      \
-    KILN__T32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, " \
-              "%52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define KILN__T128                                                                                                     \
-    KILN__T64 ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, %80, %81, %82, %83, " \
-              "%84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95, %96, %97, %98, %99, %100, %101, %102, "     \
-              "%103, %104, %105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, %116, %117, %118, %119, " \
-              "%120, %121, %122, %123, %124, %125, %126, %127"
+/* Arrives at a barrier whose address is one that kiln_sm90a_remote gave, if this thread is `present`. */
+KILN_SM90A void kiln_sm90a_mbarrier_arrive_at(uint32_t remote, bool present) {
+    asm volatile("{.reg .pred present; setp.ne.u32 present, %1, 0; "
+                 "@present mbarrier.arrive.shared::cluster.b64 _, [%0];}" ::"r"(remote),
+                 "r"((uint32_t)present)
+                 : "memory");
+}
 
-/* d[64 x n] = a[64 x 16] b[n x 16]^T, + d where `add`. Thread t of the warpgroup has in d[4 j + 2 h + i] the element of
- * row t / 32 * 16 + t % 32 / 4 + 8 h and column 8 j + t % 4 * 2 + i. a and b are descriptors, or a is the thread's four
- * words of a fragment of mma.sync's m16n8k16 (16 rows for each warp). MN_MAJOR: b is [16 x n], by its rows. o0 to o6
- * are the numbers of the operands after d. */
-#define KILN__WGMMA(type, n, count, o0, o1, o2, o3, o4, o5, o6)                                                 \
-    template <int MN_MAJOR>                                                                                     \
-    KILN_SM90A void kiln_sm90a_wgmma_##type##_n##n(float *d, uint64_t a, uint64_t b, bool add) {                \
-        asm volatile("{.reg .pred add; setp.ne.u32 add, " o2 ", 0; wgmma.mma_async.sync.aligned.m64n" #n        \
-                     "k16.f32." #type "." #type " {" KILN__T##count "}, " o0 ", " o1 ", add, 1, 1, 0, " o3 ";}" \
-                     : KILN__D##count(d, 0)                                                                     \
-                     : "l"(a), "l"(b), "r"((uint32_t)add), "n"(MN_MAJOR));                                      \
-    }                                                                                                           \
-    template <int MN_MAJOR>                                                                                     \
-    KILN_SM90A void kiln_sm90a_wgmma_##type##_n##n(float *d, const uint32_t *a, uint64_t b, bool add) {         \
-        asm volatile("{.reg .pred add; setp.ne.u32 add, " o5 ", 0; wgmma.mma_async.sync.aligned.m64n" #n        \
-                     "k16.f32." #type "." #type " {" KILN__T##count "}, {" o0 ", " o1 ", " o2 ", " o3 "}, " o4  \
-                                                                    ", add, 1, 1, " o6 ";}"                     \
-                     : KILN__D##count(d, 0)                                                                     \
-                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"((uint32_t)add), "n"(MN_MAJOR));  \
+/* ---- Counters in global memory ---- */
+
+/* By these the blocks of a grid tell each other what is done (PTX ISA, "Memory Consistency Model"). What all threads of
+ * a block did before a barrier comes before a count that one of them makes after it, and that before what the threads
+ * of another block do after a barrier that follows their own count, or their wait. */
+
+/* Counts one more. Returns the count before. */
+KILN_SM90A uint32_t kiln_sm90a_count(uint32_t *counter) {
+    uint32_t before;
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+    return before;
+}
+
+/* Waits until the count is at least that. Only for what blocks of lower numbers count: these have begun. */
+KILN_SM90A void kiln_sm90a_wait_count(const uint32_t *counter, uint32_t count) {
+    uint32_t counted;
+    for (;;) {
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(counted) : "l"(counter) : "memory");
+        if (counted >= count) return;
+        __nanosleep(64);
     }
-KILN__WGMMA(f16, 64, 32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
-KILN__WGMMA(f16, 96, 48, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
-KILN__WGMMA(f16, 128, 64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
-KILN__WGMMA(f16, 256, 128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
-KILN__WGMMA(bf16, 64, 32, "%32", "%33", "%34", "%35", "%36", "%37", "%38")
-KILN__WGMMA(bf16, 96, 48, "%48", "%49", "%50", "%51", "%52", "%53", "%54")
-KILN__WGMMA(bf16, 128, 64, "%64", "%65", "%66", "%67", "%68", "%69", "%70")
-KILN__WGMMA(bf16, 256, 128, "%128", "%129", "%130", "%131", "%132", "%133", "%134")
-
-#undef KILN__WGMMA
-#undef KILN__T128
-#undef KILN__T64
-#undef KILN__T48
-#undef KILN__T32
-#undef KILN__D128
-#undef KILN__D64
-#undef KILN__D48
-#undef KILN__D32
-#undef KILN__D8
+}
 
 #endif

@@ -1,8 +1,7 @@
 /* argmax for sm_100 and later, in 16 bits: of rows, and of chunks of long ones, of which each thread of a block has two
  * or four vectors, the threads compare two elements at once; argmax_gpu.c does the others. Not measured. */
-#include "kernels/arch/sm80_between.h"
-#include "kernels/arch/sm80_pairs_or_nan.h"
-#include "kernels/arch/sm90a_warp.h"
+#include "kernels/arch/sm80.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/common/device.h"
 #include "kernels/common/tuned.h"
 

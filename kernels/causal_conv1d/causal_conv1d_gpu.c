@@ -21,7 +21,7 @@
 #include "kernels/causal_conv1d/place.h"
 
 #if defined(__HIP__)
-#include "kernels/arch/gfx_wave.h"
+#include "kernels/arch/gfx.h"
 #endif
 
 KILN_INLINE kiln_vector load(kiln_conv_place place, uint64_t channel) {

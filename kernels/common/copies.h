@@ -9,7 +9,7 @@
 
 #include "kernels/common/device.h"
 #if __CUDA_ARCH__ >= 800
-#include "kernels/arch/sm80_bytes.h"
+#include "kernels/arch/sm80.h"
 #else
 #include "kernels/arch/sm75.h"
 #endif
@@ -64,7 +64,7 @@ template <uint32_t COUNT, uint32_t UNIT = KILN_VECTOR_BYTES> struct copies {
     __device__ __forceinline__ void land() {
         KILN_UNROLL
         for (uint32_t i = 0; i < COUNT; i++)
-            kiln_sm75_store_v4(to[i], held[i].words);
+            kiln_sm80_shared_store_v4(to[i], held[i].words);
     }
 };
 

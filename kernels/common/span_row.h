@@ -7,7 +7,7 @@
 
 #if defined(__HIP__)
 
-#include "kernels/arch/gfx_wave.h"
+#include "kernels/arch/gfx.h"
 #include "kernels/common/global.h"
 
 /* kiln_span_of_input, of a span of that shape. */

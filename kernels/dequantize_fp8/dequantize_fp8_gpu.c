@@ -8,7 +8,7 @@
 #include "kernels/common/values.h"
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-#include "kernels/arch/sm89_pairs.h"
+#include "kernels/arch/sm89.h"
 #endif
 
 /* As kiln_e4m3_number (small_float_gpu.h): a shift that keeps the sign moves a code's other bits too. */

@@ -17,8 +17,8 @@
 #include "kernels/dequantize_nvfp4/dequantize_nvfp4_args.h"
 
 #if KILN_E2M1_INSTRUCTION
-#include "kernels/arch/sm100_scaled.h"
-#include "kernels/arch/sm89_pairs.h"
+#include "kernels/arch/sm100.h"
+#include "kernels/arch/sm89.h"
 #elif defined(__HIP__)
 #include "kernels/common/formats/code_halves.h"
 #endif

@@ -15,12 +15,12 @@
 #if defined(__HIP__)
 #include "kernels/common/formats/code_halves.h"
 #else
-#include "kernels/arch/ptx_halves.h"
+#include "kernels/arch/ptx.h"
 #endif
 
 /* Whether numbers of 16 bits are multiplied as they are. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)
-#include "kernels/arch/sm100_scaled.h"
+#include "kernels/arch/sm100.h"
 #define MIXED 1
 #else
 #define MIXED 0

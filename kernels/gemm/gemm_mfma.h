@@ -5,7 +5,7 @@
 #ifndef KILN_KERNELS_GEMM_MFMA_H
 #define KILN_KERNELS_GEMM_MFMA_H
 
-#include "kernels/arch/gfx90a_16x16_bf16.h"
+#include "kernels/arch/gfx90a.h"
 #include "kernels/common/matmul/matmul_mfma.h"
 #include "kernels/gemm/gemm_amd.h"
 

@@ -20,7 +20,7 @@
 
 #include "kernels/gemm/gemm_mma_rows.h"
 #ifdef KILN_PART_bf16
-#include "kernels/arch/sm80_pairs.h"
+#include "kernels/arch/sm80.h"
 #endif
 
 /* The first row of d's columns and, of a gated product, of the rows n further. */

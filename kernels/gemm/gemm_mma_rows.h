@@ -34,7 +34,6 @@
 #define KILN_KERNELS_GEMM_MMA_ROWS_H
 
 #include "kernels/arch/sm80.h"
-#include "kernels/arch/sm80_once.h"
 #include "kernels/gemm/gemm_portable.h"
 #if __CUDA_ARCH__ < 800
 #include "kernels/arch/sm75.h"

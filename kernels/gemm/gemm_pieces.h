@@ -9,8 +9,8 @@
 #ifndef KILN_KERNELS_GEMM_PIECES_H
 #define KILN_KERNELS_GEMM_PIECES_H
 
-#include "kernels/arch/sm90a_fragments.h"
-#include "kernels/arch/sm90a_numbers.h"
+#include "kernels/arch/sm80.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/matmul/matmul_sm90a.h"
 #include "kernels/gemm/gemm_args.h"
 
@@ -79,7 +79,7 @@ KILN_INLINE void short_powers(float *powers, const kiln_gemm_args &args) {
  * infinity times that 0 would be wrong. */
 KILN_INLINE float short_gated(float t, const float *powers) {
     float sigmoid = kiln_fast_reciprocal(1.0f + kiln_fast_exp2(t * KILN_FMA(t * powers[1], t, powers[0])));
-    return kiln_sm90a_max_nan(t, -0x1.fffffep127f) * sigmoid;
+    return kiln_sm80_greater_or_nan_f32(t, -0x1.fffffep127f) * sigmoid;
 }
 
 /* The activation of COUNT numbers. */

@@ -6,7 +6,7 @@
  * from shared memory: half away from zero, 8 conversions for every 16 products of a warp in the large tile.
  *
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm_f32 compute=tf32 */
-#include "kernels/arch/sm80_tf32.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_portable.h"
 

@@ -5,7 +5,7 @@
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm */
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/arch/sm90a_widths.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_mma_fused.h"
 

@@ -5,8 +5,8 @@
  * Not measured, and no prototype: the rates are half of those of f16, as the matrix units' are.
  * Test: build/tests/ops/gemm_test. Bench: build/kiln bench gemm_f32 compute=tf32 */
 #include "kernels/arch/sm89.h"
-#include "kernels/arch/sm90a_products.h"
 #include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm/gemm_portable.h"
 

@@ -4,7 +4,6 @@
 #include "kernels/gemm_fp8/gemm_fp8_portable.h"
 
 #include "kernels/arch/gfx90a.h"
-#include "kernels/arch/gfx90a_16x16.h"
 #include "kernels/common/matmul/w8a8_amd.h"
 #include "kernels/common/matmul/w8a8_amd_rows.h"
 

@@ -4,7 +4,7 @@
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_fp8/gemm_fp8_portable.h"
 
-#include "kernels/arch/gfx942_bytes.h"
+#include "kernels/arch/gfx942.h"
 #include "kernels/common/matmul/w8a8_amd.h"
 #include "kernels/common/matmul/w8a8_amd_rows.h"
 

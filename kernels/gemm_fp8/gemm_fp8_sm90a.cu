@@ -25,8 +25,8 @@
  * did 1245 and 1111 TFLOP/s. 16 x 8192 x 8192 took wgmma_rows_2 30.3; mma_rows_16, which does it now, is not measured.
  * Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_fp8 */
 #include "kernels/arch/sm89.h"
-#include "kernels/arch/sm90a_products.h"
 #include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_fp8/gemm_fp8_portable.h"
 

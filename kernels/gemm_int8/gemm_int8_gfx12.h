@@ -6,7 +6,7 @@
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_int8/gemm_int8_portable.h"
 
-#include "kernels/arch/gfx12_bytes.h"
+#include "kernels/arch/gfx12.h"
 #include "kernels/common/matmul/w8a8_amd.h"
 #include "kernels/common/matmul/w8a8_amd_rows.h"
 

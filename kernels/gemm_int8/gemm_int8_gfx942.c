@@ -3,7 +3,7 @@
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_int8/gemm_int8_portable.h"
 
-#include "kernels/arch/gfx942_bytes.h"
+#include "kernels/arch/gfx942.h"
 #include "kernels/common/matmul/w8a8_amd.h"
 #include "kernels/common/matmul/w8a8_amd_rows.h"
 

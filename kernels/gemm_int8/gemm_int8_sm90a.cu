@@ -10,8 +10,8 @@
  * and columns: 91.3 and 678 us, 1505 and 1621 TOPS, 1.73 and 1.68 times torch._int_mm, which has no scales. Scales of
  * groups, the medium tile in clusters of two and 9 to 16 rows are not measured as they ship; gemm_fp8_sm90a.cu
  * says what prototypes of them did with e4m3. Test: build/tests/ops/w8a8_test. Bench: build/kiln bench gemm_int8 */
-#include "kernels/arch/sm90a_products.h"
 #include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_int8/gemm_int8_portable.h"
 

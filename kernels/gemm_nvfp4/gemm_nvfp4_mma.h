@@ -18,7 +18,6 @@
 #define KILN_KERNELS_GEMM_NVFP4_MMA_H
 
 #include "kernels/arch/sm80.h"
-#include "kernels/arch/sm80_pairs.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_portable.h"
 
 enum : uint32_t {

@@ -13,6 +13,7 @@
  * Floor: 2 m n k operations. Not measured.
  * Test: build/tests/ops/gemm_nvfp4_test. Bench: build/kiln bench gemm_nvfp4 */
 #include "kernels/arch/sm120f.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/tuned.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_mma.h"
 
@@ -57,7 +58,7 @@ KILN_INLINE void copy_scales(const kiln_nvfp4_operand &operand, uint32_t shared,
     const uint32_t blocks = k < end ? (end - k) / KILN_NVFP4_BLOCK : 0;
     const bool there = row < (uint64_t)rows && blocks;
     const uint64_t place = there ? scale_place(&operand, row, k / KILN_NVFP4_BLOCK) : 0;
-    kiln_sm120f_cp_async_4(shared, operand.scales + place, !there ? 0 : blocks < SCALE_WORD ? blocks : SCALE_WORD);
+    kiln_sm80_cp_async_4(shared, operand.scales + place, !there ? 0 : blocks < SCALE_WORD ? blocks : SCALE_WORD);
 }
 
 /* Adds the products of a warp's 16 rows i of a and its 8 columns j of b: the lanes of their scales are constants. */

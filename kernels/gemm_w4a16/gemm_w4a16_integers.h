@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_INTEGERS_H
 #define KILN_KERNELS_GEMM_W4A16_INTEGERS_H
 
-#include "kernels/arch/sm80_pairs.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_portable.h"
 

@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_MFMA_H
 #define KILN_KERNELS_GEMM_W4A16_MFMA_H
 
-#include "kernels/arch/gfx90a_16x16_bf16.h"
+#include "kernels/arch/gfx90a.h"
 #include "kernels/common/matmul/matmul_mfma.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd_rows.h"

@@ -64,7 +64,6 @@
 #define KILN_KERNELS_GEMM_W4A16_MMA_ROWS_H
 
 #include "kernels/arch/sm80.h"
-#include "kernels/arch/sm80_refill.h"
 #if __CUDA_ARCH__ < 800
 #include "kernels/arch/sm75.h"
 #endif

@@ -38,9 +38,7 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_MMA_SHARED_H
 #define KILN_KERNELS_GEMM_W4A16_MMA_SHARED_H
 
-#include "kernels/arch/sm90a_bulk.h"
-#include "kernels/arch/sm90a_cluster.h"
-#include "kernels/arch/sm90a_send.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_mma_rows.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_shared_args.h"
 

@@ -3,7 +3,7 @@
  * (gemm_w4a16_gpu.c) for canonical weights.
  *
  * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --set weight_layout=sm80_v1 */
-#include "kernels/arch/sm80_refill.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/arch/sm89.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"

@@ -41,8 +41,8 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_WGMMA_H
 #define KILN_KERNELS_GEMM_W4A16_WGMMA_H
 
-#include "kernels/arch/sm90a_hints.h"
-#include "kernels/arch/sm90a_narrow.h"
+#include "kernels/arch/sm90a.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/math/special.h"
 #include "kernels/common/matmul/matmul_sm90a.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_integers.h"

@@ -25,7 +25,7 @@
 #include "kernels/log_softmax/log_softmax_args.h"
 
 #if defined(__GFX9__) && defined(KILN_PART_bf16)
-#include "kernels/arch/gfx9_greatest.h"
+#include "kernels/arch/gfx9.h"
 
 /* As kiln_greatest_value, in half the instructions. With NaN it is any of them: the sum is NaN then, and so are all
  * results. */

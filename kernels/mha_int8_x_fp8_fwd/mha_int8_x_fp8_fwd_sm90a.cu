@@ -1,6 +1,6 @@
 /* mha_int8_x_fp8_fwd for sm_90a, f16 and bf16: attention_codes_sm90a.h and
  * attention_codes_decode.h tell the tiles and the floors. */
-#include "kernels/arch/sm90a_products.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/attention/attention_codes_products.h"
 #include "kernels/common/formats/small_float_gpu.h"
 

@@ -17,10 +17,10 @@
  *
  * Floor: 4 * rows * keys * head_dim operations. Not measured; docs/kernel-report.md has the instructions counted.
  * Test: build/tests/ops/mha_nvfp4_fwd_test. Bench: build/kiln bench mha_nvfp4_fwd */
-#include "kernels/arch/sm100f_codes.h"
+#include "kernels/arch/sm100f.h"
 #include "kernels/arch/sm120f.h"
 #include "kernels/arch/sm80.h"
-#include "kernels/arch/sm89_codes.h"
+#include "kernels/arch/sm89.h"
 #include "kernels/common/math/special.h"
 #include "kernels/common/tuned.h"
 #include "kernels/common/values.h"
@@ -104,7 +104,7 @@ KILN_INLINE void copy_vector(uint32_t to, const void *codes, uint64_t vector, bo
 
 /* Copies so many of the four scales from this one on, and clears the rest. */
 KILN_INLINE void copy_scales(uint32_t to, const uint8_t *scales, uint64_t first, uint32_t count) {
-    kiln_sm120f_cp_async_4(to, scales + (count ? first : 0), count);
+    kiln_sm80_cp_async_4(to, scales + (count ? first : 0), count);
 }
 
 /* Copies the tile of keys from `key` on, before end; zeros behind the last key, but within its 16 of v, and behind a

@@ -21,7 +21,7 @@
  * 50 us, 32 KB in flight a block of either kind, three blocks a multiprocessor. A model of L2 that evicts what was used
  * least recently reads 201 MB from memory with a lag of 512 blocks if it has 32 MB, and if it heeds the hints 16 MB;
  * the three launches read 335. Tried: four blocks a multiprocessor, whose 64 registers do not suffice by three. */
-#include "kernels/arch/sm90a_counters.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"
 

@@ -22,7 +22,7 @@
 #include "kernels/common/reduce/subgroup_any.h"
 #include "kernels/quantize_embedding/embedding_codes.h"
 #if defined(__CUDACC__)
-#include "kernels/arch/sm86_greater.h"
+#include "kernels/arch/sm86.h"
 #endif
 
 enum { UNIT = KILN_EMBEDDING_UNIT };

@@ -7,7 +7,7 @@
 #ifndef KILN_KERNELS_RMSNORM_NVFP4_HELD_H
 #define KILN_KERNELS_RMSNORM_NVFP4_HELD_H
 
-#include "kernels/arch/ptx_shuffle.h"
+#include "kernels/arch/ptx.h"
 #include "kernels/common/math/root.h"
 #include "kernels/common/quantize/codes_held_gpu.h"
 #include "kernels/common/quantize/rmsnorm_codes_args.h"

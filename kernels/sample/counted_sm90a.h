@@ -8,7 +8,7 @@
 #ifndef KILN_KERNELS_SAMPLE_COUNTED_SM90A_H
 #define KILN_KERNELS_SAMPLE_COUNTED_SM90A_H
 
-#include "kernels/arch/sm90a_tally.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/sample/share_sm90a.h"
 
 enum {

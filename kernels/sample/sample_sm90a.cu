@@ -11,9 +11,8 @@
  * 3 us are the counts of eight blocks, read one after the other, and 4 the exchange of what they weigh. An H100 took
  * 34.9 without filters and 144 with top_p, when rows were read again from L2 (2026-11-26). */
 #include "kernels/arch/sm89.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/arch/sm90a_programmatic.h"
-#include "kernels/arch/sm90a_send.h"
-#include "kernels/arch/sm90a_shared.h"
 #include "kernels/common/element.h"
 #include "kernels/common/tuned.h"
 

@@ -7,7 +7,7 @@
 #ifndef KILN_KERNELS_SAMPLE_SHARE_SM90A_H
 #define KILN_KERNELS_SAMPLE_SHARE_SM90A_H
 
-#include "kernels/arch/sm90a_bulk.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/sample/candidates_gpu.h"
 
 /* The vectors of the share of the thread's subgroup. */

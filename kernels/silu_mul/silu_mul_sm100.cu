@@ -1,6 +1,6 @@
 /* silu_mul for sm_100 and later, in 16 bits: silu_mul_gpu.c, whose vectors are computed as pairs of f32. Not measured.
  */
-#include "kernels/arch/sm80_between.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/math/packed.h"
 #include "kernels/common/span.h"
 #include "kernels/common/tuned.h"

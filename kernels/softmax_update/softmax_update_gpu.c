@@ -25,7 +25,7 @@
 #include "kernels/softmax_update/state.h"
 
 #if defined(__HIP__)
-#include "kernels/arch/gfx_ballot.h"
+#include "kernels/arch/gfx.h"
 #include "kernels/common/reduce/row_reduce.h"
 #endif
 

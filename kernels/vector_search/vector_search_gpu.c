@@ -30,9 +30,9 @@
 #include "kernels/common/reduce/rank_sort.h"
 #include "kernels/vector_search/vector_search_args.h"
 #if defined(__CUDACC__)
-#include "kernels/arch/ptx_prefetch.h"
+#include "kernels/arch/ptx.h"
 #else
-#include "kernels/arch/gfx_xor.h"
+#include "kernels/arch/gfx.h"
 #endif
 
 enum {

@@ -12,7 +12,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_MMA_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_MMA_H
 
-#include "kernels/arch/sm80_bytes.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/attention/attention_codes_rows.h"
 
 /* Queries of longer heads are read from shared memory for each tile, for want of registers to keep them in. */

@@ -8,7 +8,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_PRODUCTS_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_PRODUCTS_H
 
-#include "kernels/arch/sm80_bytes.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/device.h"
 
 /* Where products take codes as they are. */

@@ -10,7 +10,6 @@
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_SM89_TILE_H
 
 #include "kernels/arch/sm89.h"
-#include "kernels/arch/sm89_codes.h"
 #include "kernels/common/attention/attention_codes_mma.h"
 
 enum : uint32_t { ONES = 0x38383838 /* E4M3 */ };

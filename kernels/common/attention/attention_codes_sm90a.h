@@ -66,6 +66,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_SM90A_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_SM90A_H
 
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/attention/attention_codes_sm90a_weights.h"
 #include "kernels/common/tuned.h"
 

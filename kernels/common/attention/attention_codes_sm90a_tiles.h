@@ -4,7 +4,7 @@
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_SM90A_TILES_H
 
 #include "kernels/arch/sm80.h"
-#include "kernels/arch/sm90a_fragments.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/attention/attention_codes_mapped_args.h"
 #include "kernels/common/attention/attention_codes_rows.h"
 

@@ -3,8 +3,8 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_SM90A_WEIGHTS_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_SM90A_WEIGHTS_H
 
-#include "kernels/arch/sm89_codes.h"
-#include "kernels/arch/sm90a_products.h"
+#include "kernels/arch/sm89.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/attention/attention_codes_sm90a_tiles.h"
 
 template <uint32_t DIM> struct tile_state {

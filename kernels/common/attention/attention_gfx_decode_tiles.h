@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_GFX_DECODE_TILES_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_GFX_DECODE_TILES_H
 
-#include "kernels/arch/gfx_barrier.h"
+#include "kernels/arch/gfx.h"
 #include "kernels/common/attention/attention_decode.h"
 #include "kernels/common/attention/attention_gfx.h"
 

@@ -3,7 +3,6 @@
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_MFMA_H
 
 #include "kernels/arch/gfx90a.h"
-#include "kernels/arch/gfx90a_16x16_bf16.h"
 #include "kernels/common/device.h"
 
 struct unit {

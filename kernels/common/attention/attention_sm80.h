@@ -19,7 +19,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM80_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM80_H
 
-#include "kernels/arch/sm80_e4m3.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/attention/attention_gpu.h"
 #include "kernels/common/attention/attention_sm80_codes.h"
 #include "kernels/common/copies.h"

@@ -17,10 +17,10 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM80_CODES_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM80_CODES_H
 
-#include "kernels/arch/sm80_e4m3.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/device.h"
 #if __CUDA_ARCH__ >= 900
-#include "kernels/arch/sm89_pairs.h"
+#include "kernels/arch/sm89.h"
 #endif
 
 #ifdef KILN_PART_bf16

@@ -5,7 +5,7 @@
 
 #include "kernels/common/attention/attention_sm80.h"
 #if __CUDA_ARCH__ >= 900
-#include "kernels/arch/sm80_prefetch.h"
+#include "kernels/arch/sm80.h"
 #endif
 
 /* A block's share of the work: each of its warps has tiles of its own. */

@@ -9,7 +9,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM90A_DECODE_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM90A_DECODE_H
 
-#include "kernels/arch/sm90a_remote.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/common/attention/attention_sm80_decode.h"
 
 enum : uint32_t { CLUSTER_MOST = 8 }; /* blocks, which every device has room for */

@@ -5,7 +5,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM90A_RESULTS_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM90A_RESULTS_H
 
-#include "kernels/arch/sm90a_fragments.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/attention/attention_sm90a_copy.h"
 #include "kernels/common/attention/attention_sm90a_weights.h"
 

@@ -5,6 +5,7 @@
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM90A_WEIGHTS_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_SM90A_WEIGHTS_H
 
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/attention/attention_sm90a_tiles.h"
 
 /* ---- A consumer ---- */

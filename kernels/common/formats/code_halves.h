@@ -5,7 +5,7 @@
 #ifndef KILN_KERNELS_COMMON_FORMATS_CODE_HALVES_H
 #define KILN_KERNELS_COMMON_FORMATS_CODE_HALVES_H
 
-#include "kernels/arch/gfx_mix.h"
+#include "kernels/arch/gfx.h"
 #include "kernels/common/values.h"
 
 typedef _Float16 kiln_halves __attribute__((ext_vector_type(2)));

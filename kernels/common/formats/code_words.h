@@ -7,7 +7,7 @@
 #include "kernels/common/device.h"
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 890
-#include "kernels/arch/sm89_codes.h"
+#include "kernels/arch/sm89.h"
 #define KILN_E4M3_INSTRUCTION 1 /* which has bounds, and a code for NaN */
 #else
 #define KILN_E4M3_INSTRUCTION 0

@@ -13,10 +13,9 @@
 
 #if defined(__CUDACC__) && !KILN_E2M1_INSTRUCTION
 
-#include "kernels/arch/ptx_and_or.h"
-#include "kernels/arch/ptx_fma_bits.h"
+#include "kernels/arch/ptx.h"
 #if __CUDA_ARCH__ >= 860
-#include "kernels/arch/sm86_greater.h"
+#include "kernels/arch/sm86.h"
 #endif
 
 /* The power of two of a magnitude, at least 1, with the number's sign. */

@@ -10,11 +10,11 @@
 
 #if defined(__HIP__)
 
-#include "kernels/arch/gfx_ballot.h"
+#include "kernels/arch/gfx.h"
 
 #if defined(__gfx942__)
 
-#include "kernels/arch/gfx942_codes.h"
+#include "kernels/arch/gfx942.h"
 
 /* The codes' magnitudes; the bits of signs may be set. */
 KILN_INLINE uint32_t kiln_e4m3_four_of(const float *values, float bound) {

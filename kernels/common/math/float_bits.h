@@ -13,7 +13,7 @@
 
 #if defined(__CUDACC__)
 
-#include "kernels/arch/ptx_bits.h"
+#include "kernels/arch/ptx.h"
 
 KILN_INLINE float kiln_float_and(float value, uint32_t mask) {
     return kiln_ptx_and(value, mask);

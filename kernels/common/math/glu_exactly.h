@@ -12,7 +12,7 @@
 #include "kernels/common/math/float_bits.h"
 #include "kernels/common/math/minimum.h"
 #if defined(__CUDACC__)
-#include "kernels/arch/ptx_and_or.h"
+#include "kernels/arch/ptx.h"
 #endif
 #define KILN_GLU_MIN(t, bound) kiln_fast_min(t, bound)
 #define KILN_GLU_SHL(x, count) kiln_float_shl(x, count)

@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_COMMON_MATH_GLU_PACKED_H
 #define KILN_KERNELS_COMMON_MATH_GLU_PACKED_H
 
-#include "kernels/arch/ptx_and_or.h"
+#include "kernels/arch/ptx.h"
 #include "kernels/common/device.h"
 #include "kernels/common/math/glu_exactly.h"
 #include "kernels/common/math/packed.h"

@@ -7,7 +7,7 @@
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000 && !defined(KILN_PART_f32)
 
-#include "kernels/arch/sm100_mixed.h"
+#include "kernels/arch/sm100.h"
 
 #if defined(KILN_PART_f16)
 #define KILN_MIXED_SUB kiln_sm100_sub_f16x2

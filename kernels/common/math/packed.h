@@ -8,7 +8,7 @@
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 
-#include "kernels/arch/sm100_packed.h"
+#include "kernels/arch/sm100.h"
 
 typedef uint64_t kiln_packed;
 KILN_INLINE kiln_packed kiln_pack(float low, float high) {

@@ -11,7 +11,7 @@
 
 #if !defined(KILN_PART_f32) && defined(__CUDACC__) && __CUDA_ARCH__ >= 860
 #define KILN_PAIRS_COMPARED 1
-#include "kernels/arch/sm86_pairs.h"
+#include "kernels/arch/sm86.h"
 #if defined(KILN_PART_f16)
 #define kiln_pair_max(a, b)            kiln_sm86_max_f16x2(a, b)
 #define kiln_pair_min(a, b)            kiln_sm86_min_f16x2(a, b)

@@ -16,7 +16,7 @@
 
 #if defined(__CUDACC__)
 
-#include "kernels/arch/ptx_special.h"
+#include "kernels/arch/ptx.h"
 
 KILN_INLINE float kiln_fast_exp2(float x) {
     return kiln_ptx_ex2(x);

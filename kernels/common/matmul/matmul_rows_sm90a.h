@@ -12,8 +12,8 @@
 #ifndef KILN_KERNELS_COMMON_MATMUL_MATMUL_ROWS_SM90A_H
 #define KILN_KERNELS_COMMON_MATMUL_MATMUL_ROWS_SM90A_H
 
-#include "kernels/arch/sm90a_cluster.h"
-#include "kernels/arch/sm90a_hints.h"
+#include "kernels/arch/sm90a.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/matmul/matmul_sm90a.h"
 #include "kernels/common/matmul/w8a8_sums.h"
 

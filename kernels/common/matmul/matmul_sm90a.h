@@ -31,8 +31,8 @@
 #ifndef KILN_KERNELS_COMMON_MATMUL_MATMUL_SM90A_H
 #define KILN_KERNELS_COMMON_MATMUL_MATMUL_SM90A_H
 
-#include "kernels/arch/sm90a_cluster.h"
 #include "kernels/arch/sm90a_programmatic.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/values.h"
 
 enum : uint32_t {

@@ -25,8 +25,7 @@
 #ifndef KILN_KERNELS_COMMON_MATMUL_W8A8_MMA_ROWS_H
 #define KILN_KERNELS_COMMON_MATMUL_W8A8_MMA_ROWS_H
 
-#include "kernels/arch/sm80_bytes.h"
-#include "kernels/arch/sm80_refill.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/matmul/w8a8_gpu.h"
 #include "kernels/common/matmul/w8a8_sums.h"
 

@@ -13,6 +13,7 @@
 #ifndef KILN_KERNELS_COMMON_MATMUL_W8A8_SM90A_H
 #define KILN_KERNELS_COMMON_MATMUL_W8A8_SM90A_H
 
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/matmul/w8a8_sm90a_end.h"
 #include "kernels/common/matmul/w8a8_sm90a_groups.h"
 

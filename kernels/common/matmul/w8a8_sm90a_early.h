@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_COMMON_MATMUL_W8A8_SM90A_EARLY_H
 #define KILN_KERNELS_COMMON_MATMUL_W8A8_SM90A_EARLY_H
 
-#include "kernels/arch/sm80_refill.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/matmul/w8a8_scales.h"
 

@@ -12,7 +12,7 @@
 #ifndef KILN_KERNELS_COMMON_MATMUL_W8A8_SM90A_END_H
 #define KILN_KERNELS_COMMON_MATMUL_W8A8_SM90A_END_H
 
-#include "kernels/arch/sm90a_fragments.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/matmul/matmul_sm90a.h"
 #include "kernels/common/matmul/w8a8_gpu.h"
 #include "kernels/common/matmul/w8a8_mapped_args.h"

@@ -18,7 +18,7 @@
 #ifndef KILN_KERNELS_COMMON_MATMUL_W8A8_SM90A_GROUPS_H
 #define KILN_KERNELS_COMMON_MATMUL_W8A8_SM90A_GROUPS_H
 
-#include "kernels/arch/sm90a_arrive.h"
+#include "kernels/arch/sm90a_wgmma.h"
 #include "kernels/common/matmul/w8a8_sm90a_end.h"
 
 enum : uint32_t {

@@ -4,8 +4,8 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_CODES_HELD_GPU_H
 #define KILN_KERNELS_COMMON_QUANTIZE_CODES_HELD_GPU_H
 
-#include "kernels/arch/ptx_zero.h"
-#include "kernels/arch/sm90a_warp.h"
+#include "kernels/arch/ptx.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/common/device.h"
 #include "kernels/common/math/pairs.h"
 #include "kernels/common/quantize/codes_gpu.h"

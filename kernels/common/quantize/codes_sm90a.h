@@ -2,7 +2,7 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_CODES_SM90A_H
 #define KILN_KERNELS_COMMON_QUANTIZE_CODES_SM90A_H
 
-#include "kernels/arch/sm90a_warp.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/common/device.h"
 #include "kernels/common/math/reciprocal_step.h"
 #include "kernels/common/quantize/codes_gpu.h"

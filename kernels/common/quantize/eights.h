@@ -4,9 +4,9 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_EIGHTS_H
 #define KILN_KERNELS_COMMON_QUANTIZE_EIGHTS_H
 
-#include "kernels/arch/ptx_shuffle.h"
-#include "kernels/arch/sm80_greater_or_nan.h"
-#include "kernels/arch/sm86_greater_or_nan.h"
+#include "kernels/arch/ptx.h"
+#include "kernels/arch/sm80.h"
+#include "kernels/arch/sm86.h"
 #include "kernels/common/device.h"
 #include "kernels/common/formats/e4m3_finite.h"
 #include "kernels/common/math/packed.h"

@@ -7,7 +7,7 @@
 #include "kernels/common/formats/e2m1_eight.h"
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 860
-#include "kernels/arch/sm86_greater.h"
+#include "kernels/arch/sm86.h"
 #endif
 
 /* The greatest magnitude. NaN is not greater. */

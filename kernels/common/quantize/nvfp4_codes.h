@@ -8,11 +8,11 @@
 #include "kernels/common/formats/encode_gpu.h"
 
 #if KILN_E4M3_INSTRUCTION
-#include "kernels/arch/sm89_code.h"
+#include "kernels/arch/sm89.h"
 #endif
 
 #if defined(__CUDACC__) && defined(__CUDA_ARCH_FAMILY_SPECIFIC__) && __CUDA_ARCH_FAMILY_SPECIFIC__ >= 1000
-#include "kernels/arch/sm100f_codes.h"
+#include "kernels/arch/sm100f.h"
 #define KILN_E2M1_INSTRUCTION 1
 #else
 #define KILN_E2M1_INSTRUCTION 0

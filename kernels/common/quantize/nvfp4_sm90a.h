@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_NVFP4_SM90A_H
 #define KILN_KERNELS_COMMON_QUANTIZE_NVFP4_SM90A_H
 
-#include "kernels/arch/sm89_codes.h"
+#include "kernels/arch/sm89.h"
 #include "kernels/common/quantize/nvfp4_quickly.h"
 
 /* kiln_nvfp4_scale_of: an instruction rounds to E4M3. */

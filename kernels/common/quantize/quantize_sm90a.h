@@ -6,7 +6,7 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_QUANTIZE_SM90A_H
 #define KILN_KERNELS_COMMON_QUANTIZE_QUANTIZE_SM90A_H
 
-#include "kernels/arch/sm90a_warp.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/common/device.h"
 #include "kernels/common/math/pairs.h"
 #include "kernels/common/quantize/codes_sm90a.h"

@@ -8,7 +8,7 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_QUANTIZE_TRANSPOSED_CLUSTER_H
 #define KILN_KERNELS_COMMON_QUANTIZE_QUANTIZE_TRANSPOSED_CLUSTER_H
 
-#include "kernels/arch/sm90a_remote_store.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/common/quantize/quantize_transposed_gpu.h"
 
 #define KILN_QUANTIZE_CLUSTER_HEAD \

@@ -6,7 +6,7 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_CLUSTER_H
 #define KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_CLUSTER_H
 
-#include "kernels/arch/sm90a_remote_store.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/common/quantize/silu_mul_codes_cluster_args.h"
 #include "kernels/common/quantize/silu_mul_codes_eights.h"
 

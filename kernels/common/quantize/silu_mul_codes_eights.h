@@ -4,7 +4,7 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_EIGHTS_H
 #define KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_EIGHTS_H
 
-#include "kernels/arch/sm80_pairs.h"
+#include "kernels/arch/sm80.h"
 #include "kernels/common/device.h"
 #include "kernels/common/math/glu_packed.h"
 #include "kernels/common/math/pairs.h"

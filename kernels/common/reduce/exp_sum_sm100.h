@@ -3,7 +3,7 @@
 #ifndef KILN_KERNELS_COMMON_REDUCE_EXP_SUM_SM100_H
 #define KILN_KERNELS_COMMON_REDUCE_EXP_SUM_SM100_H
 
-#include "kernels/arch/ptx_shuffle.h"
+#include "kernels/arch/ptx.h"
 #include "kernels/common/device.h"
 #include "kernels/common/math/mixed.h"
 #include "kernels/common/math/packed.h"
@@ -40,7 +40,7 @@ KILN_INLINE bool kiln_rows_are_even(const kiln_shape *shape, uint32_t count, uin
 
 #if defined(KILN_PART_f32)
 
-#include "kernels/arch/sm80_between.h"
+#include "kernels/arch/sm80.h"
 
 typedef ulonglong2 kiln_even_vector;
 

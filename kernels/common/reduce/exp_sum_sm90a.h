@@ -5,7 +5,7 @@
 #ifndef KILN_KERNELS_COMMON_REDUCE_EXP_SUM_SM90A_H
 #define KILN_KERNELS_COMMON_REDUCE_EXP_SUM_SM90A_H
 
-#include "kernels/arch/sm90a_cluster.h"
+#include "kernels/arch/sm90a.h"
 #include "kernels/common/device.h"
 #include "kernels/common/reduce/exp_sum.h"
 #include "kernels/common/reduce/exp_sum_args.h"

@@ -17,29 +17,26 @@ KILN_INLINE uint32_t kiln_greatest_of_pair(uint32_t word) {
 #endif
 
 #if defined(__CUDACC__) && __CUDA_ARCH__ >= 800
+#include "kernels/arch/sm80.h"
+
 /* NVIDIA has maxima that NaN wins, of two 16-bit elements at a time: elements are compared as they were read. */
 typedef kiln_vector kiln_greatest;
 
 #if defined(KILN_PART_f32)
 #define KILN_GREATEST_NONE 0xff800000u
-#define KILN_GREATEST_MAX  "max.NaN.f32 %0, %1, %2;"
 #elif defined(KILN_PART_f16)
 #define KILN_GREATEST_NONE 0xfc00fc00u
-#define KILN_GREATEST_MAX  "max.NaN.f16x2 %0, %1, %2;"
 #else
 #define KILN_GREATEST_NONE 0xff80ff80u
-#define KILN_GREATEST_MAX  "max.NaN.bf16x2 %0, %1, %2;"
 #endif
 
 KILN_INLINE uint32_t kiln_greatest_word(uint32_t a, uint32_t b) {
 #if defined(KILN_PART_f32)
-    float c;
-    asm(KILN_GREATEST_MAX : "=f"(c) : "f"(kiln_float(a)), "f"(kiln_float(b)));
-    return kiln_bits(c);
+    return kiln_bits(kiln_sm80_greater_or_nan_f32(kiln_float(a), kiln_float(b)));
+#elif defined(KILN_PART_f16)
+    return kiln_sm80_greater_or_nan_f16x2(a, b);
 #else
-    uint32_t c;
-    asm(KILN_GREATEST_MAX : "=r"(c) : "r"(a), "r"(b));
-    return c;
+    return kiln_sm80_greater_or_nan_bf16x2(a, b);
 #endif
 }
 

@@ -36,7 +36,7 @@ KILN_INLINE float kiln_greatest_magnitude_value(kiln_greatest_magnitude greatest
 
 #elif defined(__HIP__) && !defined(KILN_PART_f32)
 
-#include "kernels/arch/gfx_pairs.h"
+#include "kernels/arch/gfx.h"
 #include "kernels/common/values.h"
 
 /* Twice the bits as an integer, which has no sign, and so much more that infinity is the greatest integer: NaN, which

@@ -7,7 +7,7 @@
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800 && !defined(KILN_PART_f32)
 
-#include "kernels/arch/sm80_greatest.h"
+#include "kernels/arch/sm80.h"
 
 #if defined(KILN_PART_f16)
 #define KILN_GREATER_PAIR kiln_sm80_max_f16x2

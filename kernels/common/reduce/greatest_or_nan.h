@@ -27,7 +27,7 @@ KILN_INLINE uint32_t kiln_greatest_or_nan_bits(kiln_greatest_or_nan greatest) {
 
 #elif defined(KILN_PART_f32) && defined(__CUDACC__) && __CUDA_ARCH__ >= 860
 
-#include "kernels/arch/sm86_greater_or_nan.h"
+#include "kernels/arch/sm86.h"
 
 typedef float kiln_greatest_or_nan; /* with some sign */
 

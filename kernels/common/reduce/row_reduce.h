@@ -7,7 +7,7 @@
 #include "kernels/common/reduce/reduce.h"
 
 #if defined(__HIP__)
-#include "kernels/arch/gfx_halves.h"
+#include "kernels/arch/gfx.h"
 #endif
 
 /* What a thread in the other half of each 2 << step threads has, where all threads of a half have the same. */

@@ -5,7 +5,7 @@
 #include "kernels/common/device.h"
 
 #if defined(__HIP__)
-#include "kernels/arch/gfx_ballot.h"
+#include "kernels/arch/gfx.h"
 #endif
 
 KILN_INLINE bool kiln_subgroup_any(bool holds) {

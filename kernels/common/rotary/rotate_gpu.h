@@ -10,7 +10,7 @@
 #include "kernels/common/device.h"
 
 #if defined(__CUDACC__)
-#include "kernels/arch/ptx_flip.h"
+#include "kernels/arch/ptx.h"
 #define KILN_FLIPPED kiln_ptx_flipped
 #endif
 

@@ -1,6 +1,6 @@
 /* Raw instructions of sm_100a, sm_120a and their families (sm_100f, sm_120f): E2M1 from f32 and as pairs of f16. */
-#ifndef KILN_KERNELS_ARCH_SM100F_CODES_H
-#define KILN_KERNELS_ARCH_SM100F_CODES_H
+#ifndef KILN_KERNELS_ARCH_SM100F_H
+#define KILN_KERNELS_ARCH_SM100F_H
 
 #include <stdint.h>
 

@@ -1,8 +1,24 @@
-/* Raw instructions of sm_86 and later that compare two numbers of 16 bits at once. */
-#ifndef KILN_KERNELS_ARCH_SM86_PAIRS_H
-#define KILN_KERNELS_ARCH_SM86_PAIRS_H
+/* Raw instructions of sm_86 and later that compare numbers, and their magnitudes. */
+#ifndef KILN_KERNELS_ARCH_SM86_H
+#define KILN_KERNELS_ARCH_SM86_H
 
 #include <stdint.h>
+
+/* The greater magnitude, with some sign; the other operand's if one is NaN. */
+static __device__ __forceinline__ float kiln_sm86_greater_f32(float a, float b) {
+    float greater;
+    asm("max.xorsign.abs.f32 %0, %1, %2;" : "=f"(greater) : "f"(a), "f"(b));
+    return greater;
+}
+
+/* The greater magnitude, with some sign; NaN if one is. */
+static __device__ __forceinline__ float kiln_sm86_greater_or_nan_f32(float a, float b) {
+    float greater;
+    asm("max.NaN.xorsign.abs.f32 %0, %1, %2;" : "=f"(greater) : "f"(a), "f"(b));
+    return greater;
+}
+
+/* ---- Two numbers of 16 bits in a word ---- */
 
 /* In each half the greater number; the other operand's if one is NaN. */
 static __device__ __forceinline__ uint32_t kiln_sm86_max_f16x2(uint32_t a, uint32_t b) {

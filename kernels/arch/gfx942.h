@@ -1,10 +1,9 @@
 /* Raw instructions of gfx942: products of matrices of bytes, of which a lane gives 8 of a row of a and of a column of
- * b. */
-#ifndef KILN_KERNELS_ARCH_GFX942_BYTES_H
-#define KILN_KERNELS_ARCH_GFX942_BYTES_H
+ * b, and codes of E4M3 FNUZ (kernels/common/formats/float8.h). */
+#ifndef KILN_KERNELS_ARCH_GFX942_H
+#define KILN_KERNELS_ARCH_GFX942_H
 
 #include "kernels/arch/gfx90a.h"
-#include "kernels/arch/gfx90a_16x16.h"
 
 /* Laid out as kiln_gfx90a_sums. */
 typedef int32_t kiln_gfx942_sums_i32 __attribute__((ext_vector_type(16)));
@@ -34,6 +33,12 @@ kiln_gfx942_mfma_fnuz(const uint32_t *a, const uint32_t *b, kiln_gfx90a_sums sum
 static __attribute__((device, always_inline)) inline kiln_gfx90a_sums_16
 kiln_gfx942_mfma_16_fnuz(const uint32_t *a, const uint32_t *b, kiln_gfx90a_sums_16 sums) {
     return __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(kiln_gfx942_bytes(a), kiln_gfx942_bytes(b), sums, 0, 0, 0);
+}
+
+/* The codes in E4M3 FNUZ of 4 numbers of magnitudes of at most 240. */
+static __attribute__((device, always_inline)) inline uint32_t kiln_gfx942_cvt_fnuz_x4(const float *values) {
+    const int32_t low = __builtin_amdgcn_cvt_pk_fp8_f32(values[0], values[1], 0, false);
+    return (uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(values[2], values[3], low, true);
 }
 
 #endif
