@@ -22,7 +22,8 @@
 #define JOIN     mha_quantize_nvfp4_join
 #include "kernels/common/attention/mha_quantize_gpu.h"
 
-#include "kernels/common/quantize/nvfp4_codes.h"
+#include "kernels/common/quantize/nvfp4_block_gpu.h"
+#include "kernels/common/quantize/nvfp4_quickly.h"
 
 enum {
     BLOCK = KILN_NVFP4_BLOCK,
@@ -36,11 +37,6 @@ enum {
     BLOCKS_AHEAD = 2
 #endif
 };
-
-/* A block's codes. */
-typedef struct codes {
-    uint32_t words[BLOCK / 8];
-} __attribute__((aligned(KILN_NVFP4_BLOCK_BYTES))) codes;
 
 /* A block as it is loaded. */
 typedef struct raw_block {
@@ -61,19 +57,6 @@ KILN_INLINE void shift_in(uint32_t *words, uint32_t count, kiln_element element)
         const uint32_t next = w + 1 < count ? words[w + 1] : last;
         words[w] = BITS == 32 ? next : words[w] >> 16 | next << 16;
     }
-}
-
-KILN_INLINE float greater(float greatest, float value) { /* NaN is not greater */
-    return kiln_fast_max(__builtin_fabsf(value), greatest);
-}
-
-/* The codes of a block with this scale; values become the products. */
-KILN_INLINE codes codes_of(float *values, uint32_t scale, float encode) {
-    const float factor = kiln_nvfp4_factor_of(scale, encode);
-    KILN_UNROLL
-    for (uint32_t i = 0; i < BLOCK; i++)
-        values[i] *= factor;
-    return {{kiln_nvfp4_codes_of(values), kiln_nvfp4_codes_of(values + 8)}};
 }
 
 /* ---- q and k ----------------------------------------------------------------------------------------------------- */
@@ -106,11 +89,21 @@ KILN_INLINE raw_block block_load(const kiln_element *from, uint32_t count, uint3
     return b;
 }
 
-/* The means of a block's channels of a sequence, or zeros. */
+/* The means of a block's channels of a sequence; zeros after them. */
 KILN_INLINE void means_load(float *mean, const float *from, uint32_t count) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i < BLOCK; i++)
-        mean[i] = i < count ? from[i] : 0.0f;
+    if (count >= BLOCK) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < BLOCK; i++)
+            mean[i] = from[i];
+        return;
+    }
+    KILN_LOOP
+    for (uint32_t i = 0; i < BLOCK; i++) {
+        KILN_UNROLL
+        for (uint32_t j = 0; j + 1 < BLOCK; j++)
+            mean[j] = mean[j + 1];
+        mean[BLOCK - 1] = i < count ? from[i] : 0.0f;
+    }
 }
 
 KILN_INLINE void tokens_codes(const kiln_mha_quantize_nvfp4_args *args, const tokens *of) {
@@ -148,22 +141,20 @@ KILN_INLINE void tokens_codes(const kiln_mha_quantize_nvfp4_args *args, const to
                 for (uint32_t i = 0; i < BLOCK; i++)
                     values[i] = none ? 0.0f : values[i] - mean[i];
             }
-            float block = 0.0f;
-            KILN_UNROLL
-            for (uint32_t i = 0; i < BLOCK; i++)
-                block = greater(block, values[i]);
+            const float block = kiln_nvfp4_block_greatest(values);
             float amax = block;
             KILN_LOOP
             for (uint32_t mask = 1; mask < 1u << lanes_log2; mask *= 2)
                 amax = kiln_fast_max(amax, kiln_shuffle_xor(amax, mask));
-            const float scale = kiln_nvfp4_global(amax, 0), encode = 1.0f / scale;
+            const float scale = kiln_nvfp4_global_quickly(amax), encode = kiln_nvfp4_encode_quickly(scale);
             const uint32_t of_block = kiln_nvfp4_block_scale(block, encode);
-            const codes words = codes_of(values, of_block, encode);
+            const kiln_eight_bytes words =
+                kiln_nvfp4_block_codes(values, block, kiln_nvfp4_factor_quickly(of_block, encode));
             if (token >= end) continue;
             const uint64_t place = ((uint64_t)token * of->heads + of->number) * args->head_blocks + lane;
             if (lane == 0) of->scales[token] = scale;
             if (lane >= args->head_blocks) continue;
-            ((codes *)of->codes)[place] = words;
+            ((kiln_eight_bytes *)of->codes)[place] = words;
             of->blocks[place] = (uint8_t)of_block;
         }
     }
@@ -191,9 +182,9 @@ KILN_INLINE float number_of(uint32_t word, uint32_t element) {
 }
 
 /* The codes of one channel, whose block of keys has `count` keys; the element of the first words. */
-KILN_INLINE codes channel_codes(const raw_channels *raw, uint32_t element, uint32_t count, float mean, float encode,
-                                uint8_t *scale) {
-    float values[BLOCK], amax = 0.0f;
+KILN_INLINE kiln_eight_bytes channel_codes(const raw_channels *raw, uint32_t element, uint32_t count, float mean,
+                                           float encode, uint8_t *scale) {
+    float values[BLOCK];
     KILN_UNROLL
     for (uint32_t i = 0; i < BLOCK; i++)
         values[i] = number_of(raw[i].words[0], element) - mean;
@@ -202,12 +193,10 @@ KILN_INLINE codes channel_codes(const raw_channels *raw, uint32_t element, uint3
         for (uint32_t i = 0; i < BLOCK; i++)
             values[i] = i < count ? values[i] : 0.0f;
     }
-    KILN_UNROLL
-    for (uint32_t i = 0; i < BLOCK; i++)
-        amax = greater(amax, values[i]);
-    const uint32_t of_block = kiln_nvfp4_block_scale(amax, encode);
+    const float greatest = kiln_nvfp4_block_greatest(values);
+    const uint32_t of_block = kiln_nvfp4_block_scale(greatest, encode);
     *scale = (uint8_t)of_block;
-    return codes_of(values, of_block, encode);
+    return kiln_nvfp4_block_codes(values, greatest, kiln_nvfp4_factor_quickly(of_block, encode));
 }
 
 /* A block of keys of a tile, of channels from d on. */
@@ -240,15 +229,15 @@ KILN_INLINE void channels_codes(const kiln_mha_quantize_nvfp4_args *args, uint32
         }
     }
     args = KILN_LATE_ARGS(kiln_mha_quantize_nvfp4_args, *args);
-    codes *to = (codes *)KILN_GLOBAL(uint8_t, args->plain.v_codes);
+    kiln_eight_bytes *to = (kiln_eight_bytes *)KILN_GLOBAL(uint8_t, args->plain.v_codes);
     uint8_t *block_scales = KILN_GLOBAL(uint8_t, args->v_blocks);
     KILN_LOOP
     for (uint32_t c = 0; c < CHANNELS_HELD; c += CHANNELS_HELD / 2) { /* those of a word */
         KILN_UNROLL
         for (uint32_t e = 0; e < CHANNELS_HELD / 2; e++, place += args->value_blocks)
             if (c + e < channels)
-                to[place] = channel_codes(raw, e, count, means ? means[c + e] : 0.0f, 1.0f / scales[c + e],
-                                          &block_scales[place]);
+                to[place] = channel_codes(raw, e, count, means ? means[c + e] : 0.0f,
+                                          kiln_nvfp4_encode_quickly(scales[c + e]), &block_scales[place]);
         KILN_UNROLL
         for (uint32_t i = 0; i < BLOCK; i++)
             raw[i].words[0] = raw[i].words[1];

@@ -99,7 +99,7 @@ KILN_ENTRY(rmsnorm_nvfp4, kiln_rmsnorm_codes_args) {
     float state = 0.0f; /* at first the greatest magnitude */
     KILN_LOOP
     for (uint32_t last = kiln_codes_of_row(out) ? 0 : 1; last < 2; last++) {
-        if (last) state = kiln_codes_state(out, p, state, KILN_CODES_NVFP4);
+        if (last) state = kiln_nvfp4_row_encode(out, p, state);
         KILN_LOOP
         for (uint32_t col = p.lane * KILN_NVFP4_BLOCK; col < (last ? row.end : cols);
              col += p.lanes * KILN_NVFP4_BLOCK) {
@@ -112,6 +112,8 @@ KILN_ENTRY(rmsnorm_nvfp4, kiln_rmsnorm_codes_args) {
             }
             if (last) kiln_nvfp4_row_put(&row, col, col < cols, values, state);
         }
-        if (!last) state = kiln_nvfp4_row_greatest(state, out->shape.lanes_log2, exchange);
+        if (last) continue;
+        kiln_barrier(); /* all have read the sum */
+        state = kiln_row_greatest(state, out->shape.lanes_log2, exchange);
     }
 }

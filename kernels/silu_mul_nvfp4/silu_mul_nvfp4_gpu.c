@@ -91,7 +91,7 @@ KILN_INLINE void silu_mul_rows(const kiln_silu_mul_codes_args *args, kiln_codes_
     float state = 0.0f; /* at first the greatest magnitude */
     KILN_LOOP
     for (uint32_t last = kiln_codes_of_row(out) ? 0 : 1; last < 2; last++) {
-        if (last) state = kiln_codes_state(out, p, state, KILN_CODES_NVFP4);
+        if (last) state = kiln_nvfp4_row_encode(out, p, state);
         KILN_LOOP
         for (uint32_t number = 0, col = p.lane * KILN_NVFP4_BLOCK; col < (last ? row.end : cols);
              number++, col += step) {
@@ -111,7 +111,7 @@ KILN_INLINE void silu_mul_rows(const kiln_silu_mul_codes_args *args, kiln_codes_
             if (col < cols) recall(kept, slot, values);
             kiln_nvfp4_row_put(&row, col, col < cols, values, state);
         }
-        if (!last) state = kiln_nvfp4_row_greatest(state, out->shape.lanes_log2, exchange);
+        if (!last) state = kiln_row_greatest(state, out->shape.lanes_log2, exchange);
     }
 }
 

@@ -1,6 +1,5 @@
 /* E2M1 codes on NVIDIA's devices of numbers that are known to be less than 7 in magnitude, or NaN: in six instructions
- * each from sm_86 on, and seven before, where nvfp4_codes.h, which has bounds, takes nine. The codes are the same;
- * every such number was tried.
+ * each from sm_86 on, and seven before. The codes are float4.h's; every such number was tried.
  *
  * A number's power of two, at least 1, has its sign. 2^22 + 1 times it rounds the number to half the power, and the
  * sum's low bits count these steps, and two further ones; each further exponent has two steps more. The product with a

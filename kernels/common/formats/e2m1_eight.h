@@ -1,5 +1,9 @@
-/* kiln_nvfp4_codes_of (nvfp4_codes.h), on AMD's devices in fewer instructions than float4.h takes: as on NVIDIA's,
- * codes are the least of three lines, with an instruction for the least of three numbers. */
+/* E2M1 codes of any numbers on AMD's devices, in fewer instructions than float4.h takes, and on NVIDIA's that have one
+ * for them; e2m1_bounded.h is for the others. The codes are the same.
+ *
+ * On AMD's, codes count by halves up to 2, by ones up to 4 and by twos above, which is the least of three lines; each
+ * sum rounds one of them to an integer, in its low bits, and the least sum is that of the least line: there is an
+ * instruction for the least of three numbers. */
 #ifndef KILN_KERNELS_COMMON_FORMATS_E2M1_EIGHT_H
 #define KILN_KERNELS_COMMON_FORMATS_E2M1_EIGHT_H
 
@@ -55,10 +59,10 @@ KILN_INLINE uint32_t kiln_e2m1_eight_of(const float *values) {
 
 #endif
 
-#else
+#elif KILN_E2M1_INSTRUCTION
 
 KILN_INLINE uint32_t kiln_e2m1_eight_of(const float *values) {
-    return kiln_nvfp4_codes_of(values);
+    return kiln_sm100f_cvt_e2m1x8_f32(values);
 }
 
 #endif

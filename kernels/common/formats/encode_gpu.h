@@ -1,5 +1,5 @@
-/* f32 as codes of 8 and 4 bits on devices, several at a time, in fewer instructions than float8.h, float4.h and
- * small_integer.h take. The codes are the same. */
+/* f32 as codes of 8 bits on devices, several at a time, and the scales of NVFP4, in fewer instructions than float8.h
+ * and small_integer.h take. The codes are the same. */
 #ifndef KILN_KERNELS_COMMON_FORMATS_ENCODE_GPU_H
 #define KILN_KERNELS_COMMON_FORMATS_ENCODE_GPU_H
 
@@ -103,38 +103,5 @@ KILN_INLINE kiln_eight_bytes kiln_e4m3_eight(const float *values, float bound) {
     return codes;
 }
 #endif
-
-#if defined(__CUDACC__)
-/* The code of a magnitude of at most 6 in the low bits. Codes count by halves up to 2, by ones up to 4 and by twos
- * above, which is the least of three lines; each sum rounds one of them to an integer, and the least integer is that of
- * the least line. */
-KILN_INLINE uint32_t kiln_e2m1_steps(float magnitude) {
-    const float one = 0x1.8p23f;
-    uint32_t halves = kiln_bits(KILN_FMA(magnitude, 2.0f, one)), ones = kiln_bits(magnitude + (one + 2.0f));
-    uint32_t twos = kiln_bits(KILN_FMA(magnitude, 0.5f, one + 4.0f));
-    uint32_t lesser = ones < twos ? ones : twos;
-    return halves < lesser ? halves : lesser;
-}
-#endif
-
-/* The E2M1 codes of eight products, the first in the lowest bits. */
-KILN_INLINE uint32_t kiln_e2m1_eight(const float *values) {
-#if defined(__CUDACC__) /* a product that is NaN has no sign */
-    uint32_t sums[8];
-    KILN_UNROLL
-    for (int i = 0; i < 8; i++)
-        sums[i] = kiln_e2m1_steps(kiln_fast_min(__builtin_fabsf(values[i]), KILN_E2M1_GREATEST));
-    uint32_t even = (kiln_lowest_bytes(sums, 2) & 0x07070707u) | (kiln_float_bytes(values, 2, 3) >> 4 & 0x08080808u);
-    uint32_t odd =
-        (kiln_lowest_bytes(sums + 1, 2) << 4 & 0x70707070u) | (kiln_float_bytes(values + 1, 2, 3) & 0x80808080u);
-    return even | odd;
-#else
-    uint32_t word = 0;
-    KILN_UNROLL
-    for (int i = 0; i < 8; i++)
-        word |= (uint32_t)kiln_e2m1_of(values[i]) << i * 4;
-    return word;
-#endif
-}
 
 #endif

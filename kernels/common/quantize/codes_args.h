@@ -27,9 +27,9 @@ typedef struct kiln_codes_args {
     uint32_t eights;    /* per row; for NVFP4 those that its scales cover */
     uint32_t grouped;   /* non-zero: a scale for each 128 columns */
     uint32_t swizzled;
-    uint32_t eight_bytes; /* of codes; if the number were a constant, clang would make one misaligned store */
-    uint32_t rounds;      /* eights of each thread */
-    uint32_t kept;        /* of which so many stay in dynamic shared memory between the passes */
+    uint32_t rounds; /* eights of each thread */
+    uint32_t kept;   /* of which so many stay in dynamic shared memory between the passes */
+    uint32_t padding;
 } kiln_codes_args;
 KILN_ARGS_END
 

@@ -9,7 +9,7 @@
 #include "kernels/common/device.h"
 #include "kernels/common/formats/e4m3_finite.h"
 #include "kernels/common/quantize/codes_gpu.h"
-#include "kernels/common/reduce/row_reduce.h"
+#include "kernels/common/reduce/row_greatest.h"
 
 enum { KILN_FOUR = 4 };
 
@@ -46,28 +46,6 @@ KILN_INLINE float kiln_four_greatest(const float *values, float greatest) {
     return greatest;
 }
 
-KILN_INLINE float kiln_four_greater(float value, uint32_t step) {
-    const uint32_t own = kiln_bits(value), other = kiln_bits(kiln_of_other_half(value, step));
-    return kiln_float(own > other ? own : other);
-}
-
-/* The greatest magnitude among the threads that share a row: half a subgroup, or a power of two of subgroups. */
-KILN_INLINE float kiln_four_row_greatest(float value, uint32_t lanes_log2, float exchange[KILN_SUBGROUPS]) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i + 1 < KILN_SUBGROUP_LOG2; i++)
-        value = kiln_four_greater(value, i);
-    if (lanes_log2 < KILN_SUBGROUP_LOG2) return value;
-    value = kiln_four_greater(value, KILN_SUBGROUP_LOG2 - 1);
-    if (lanes_log2 == KILN_SUBGROUP_LOG2) return value;
-    if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = value;
-    kiln_barrier();
-    value = exchange[kiln_row_subgroup(lanes_log2)];
-    value = kiln_four_greater(value, 0);
-    if (lanes_log2 == KILN_SUBGROUP_LOG2 + 1) return value;
-    value = kiln_four_greater(value, 1);
-    return lanes_log2 < KILN_BLOCK_LOG2 ? value : kiln_four_greater(value, 2);
-}
-
 /* The number that is the unit of the values that become codes. */
 #define KILN_FOUR_UNIT(format) ((format) == KILN_CODES_E4M3 ? KILN_E4M3_UNIT : 1.0f)
 
@@ -90,11 +68,11 @@ KILN_INLINE uint32_t kiln_four_int8(const float *values) {
     return kiln_bytes_of(sums, 0);
 }
 
-/* Writes a thread's eights, which are lost, and the scales. state: kiln_codes_state's. */
+/* Writes a thread's eights, which are lost, and the scales. factor: kiln_codes_row_factor's. */
 KILN_INLINE void kiln_four_put(const kiln_codes_args *args, kiln_codes_place p, float (*values)[KILN_EIGHT],
-                               float state, kiln_codes_format format) {
+                               float factor, kiln_codes_format format) {
     const uint32_t own = p.inside ? (uint32_t)args->shape.cols / KILN_EIGHT : 0;
-    const float factor = state * KILN_FOUR_UNIT(format);
+    factor *= KILN_FOUR_UNIT(format);
     kiln_two special = kiln_two_of(0.0f, 0.0f);
     KILN_UNROLL
     for (int i = 0; i < KILN_FOUR; i++) {

@@ -1,5 +1,5 @@
-/* What the device kernels that quantise their own result share: a thread's place, and how its eights are read,
- * quantised and written. Rows that are not aligned are read and written element by element, by the same threads, so
+/* What the device kernels that quantise their own result share: a thread's place, how its eights are read, and how they
+ * become codes of 8 bits. Rows that are not aligned are read and written element by element, by the same threads, so
  * that results do not depend on the alignment. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_CODES_GPU_H
 #define KILN_KERNELS_COMMON_QUANTIZE_CODES_GPU_H
@@ -154,24 +154,19 @@ KILN_INLINE void kiln_eight_put_bytes(uint8_t *codes, kiln_eight_bytes bytes, ui
     }
 }
 
-/* The state for kiln_eight_put, from a row's greatest magnitude if that makes a scale: the factor of the elements,
- * unless each group has its own; for NVFP4 1 / g. The row's scale or g is written. */
-KILN_INLINE float kiln_codes_state(const kiln_codes_args *args, kiln_codes_place p, float greatest,
-                                   kiln_codes_format format) {
-    if (format == KILN_CODES_NVFP4) {
-        float global_scale = kiln_codes_global(args, greatest);
-        if (args->global_scale && p.inside && p.lane == 0) args->global_scale[p.row] = global_scale;
-        return 1.0f / global_scale;
-    }
+/* The factor of a row's elements, unless each group has its own, from the row's greatest magnitude if that makes a
+ * scale. The scale is written. */
+KILN_INLINE float kiln_codes_row_factor(const kiln_codes_args *args, kiln_codes_place p, float greatest) {
     if (args->grouped) return 0.0f;
     float scale = kiln_codes_scale(args, greatest);
     if (args->scales && p.inside && p.lane == 0) ((float *)args->scales)[p.row] = scale;
     return 1.0f / scale;
 }
 
-/* Writes the 8-bit codes of an eight, and the scale of a group if it is the first of it. The values are lost. */
-KILN_INLINE void kiln_eight_put_8(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
-                                  uint32_t count, float factor, kiln_codes_format format) {
+/* Writes the codes of an eight, and the scale of a group if it is the first of it. factor: the row's, if it has one.
+ * All threads call this, since those that share a scale find its greatest magnitude together. The values are lost. */
+KILN_INLINE void kiln_eight_put(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
+                                uint32_t count, float factor, kiln_codes_format format) {
     if (args->grouped) {
         float greatest = kiln_eights_greatest(kiln_eight_greatest(values, 0.0f), KILN_EIGHTS_GROUP);
         float scale = kiln_codes_scale(args, greatest);
@@ -186,44 +181,6 @@ KILN_INLINE void kiln_eight_put_8(const kiln_codes_args *args, kiln_codes_place 
         format == KILN_CODES_E4M3 ? kiln_e4m3_eight(values, args->smax) : kiln_int8_eight(values, args->smax);
     uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)eight * KILN_EIGHT;
     kiln_eight_put_bytes(codes, bytes, count, args->shape.wide);
-}
-
-/* Writes half a block of NVFP4, and the scale that it shares with the neighbouring thread. The values are lost. */
-KILN_INLINE void kiln_eight_put_4(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
-                                  uint32_t count, float encode) {
-    float greatest = kiln_eights_greatest(kiln_eight_greatest(values, 0.0f), 2);
-    uint32_t scale = p.inside ? kiln_nvfp4_scale_of(greatest, encode) : 0u;
-    float factor = kiln_nvfp4_factor_of(scale, encode);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_EIGHT; i++)
-        values[i] *= factor;
-    uint32_t word = kiln_e2m1_eight(values);
-    if (count < KILN_EIGHT) word &= (1u << 4 * count) - 1; /* after a row of NaN there are zeros, too */
-    if (eight >= args->eights || p.row >= (uint64_t)args->shape.rows) return;
-    uint64_t cols = (uint64_t)args->scale_cols, block = eight / 2, at = p.row * cols + block;
-    uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)eight * (KILN_EIGHT / 2);
-    if (args->swizzled) at = kiln_nvfp4_swizzled(p.row, block, cols);
-    if (eight % 2 == 0) ((uint8_t *)args->scales)[at] = (uint8_t)scale;
-    if (!p.inside) return;
-    if (args->shape.wide) {
-        *(uint32_t *)codes = word;
-        return;
-    }
-    KILN_LOOP
-    for (uint32_t i = 0; i < args->eight_bytes; i++) {
-        codes[i] = (uint8_t)word;
-        word >>= 8;
-    }
-}
-
-/* Writes the codes and scales of an eight. All threads call this, since those that share a scale find its greatest
- * magnitude together. state is what kiln_codes_state returned. */
-KILN_INLINE void kiln_eight_put(const kiln_codes_args *args, kiln_codes_place p, uint32_t eight, float *values,
-                                uint32_t count, float state, kiln_codes_format format) {
-    if (format == KILN_CODES_NVFP4)
-        kiln_eight_put_4(args, p, eight, values, count, state);
-    else
-        kiln_eight_put_8(args, p, eight, values, count, state, format);
 }
 
 #endif

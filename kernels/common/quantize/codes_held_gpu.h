@@ -11,7 +11,7 @@
 #include "kernels/common/quantize/codes_gpu.h"
 #include "kernels/common/quantize/codes_held.h"
 #include "kernels/common/quantize/nvfp4_block_gpu.h"
-#include "kernels/common/quantize/nvfp4_sm90a.h"
+#include "kernels/common/quantize/nvfp4_quickly.h"
 
 enum { KILN_HELD_VECTORS = KILN_NVFP4_BLOCK / KILN_VECTOR };
 

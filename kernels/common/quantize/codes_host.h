@@ -108,7 +108,6 @@ static inline kiln_status kiln__codes_prepare(const char *name, const kiln__code
         .global_scale = call->global_scale,
         .rows = call->rows,
         .static_scale = call->static_scale,
-        .eight_bytes = nvfp4 ? KILN_EIGHT / 2 : KILN_EIGHT,
     };
     KILN__TRY(nvfp4 ? kiln__codes_nvfp4_check(name, call, args) : kiln__codes_8_check(name, call, args));
     const uintptr_t places = (uintptr_t)call->codes | (call->rows > 1 ? (uintptr_t)args->codes_stride : 0);

@@ -1,4 +1,4 @@
-/* What kernels that quantise their own result share on sm_90a: a row's eights in registers become codes. */
+/* What kernels that quantise their own result share on sm_90a: a row's eights in registers become codes of 8 bits. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_CODES_SM90A_H
 #define KILN_KERNELS_COMMON_QUANTIZE_CODES_SM90A_H
 
@@ -6,7 +6,6 @@
 #include "kernels/common/device.h"
 #include "kernels/common/math/reciprocal_step.h"
 #include "kernels/common/quantize/codes_gpu.h"
-#include "kernels/common/quantize/nvfp4_sm90a.h"
 
 /* What the warps of a block tell each other: the sum of a row, then its greatest magnitude. */
 typedef struct kiln_codes_exchange {
@@ -86,10 +85,9 @@ KILN_INLINE kiln_codes_place kiln_codes_place_of_block(const kiln_codes_args *ar
     return p;
 }
 
-/* kiln_codes_state for a row of such a place. */
-KILN_INLINE float kiln_codes_state_of_block(const kiln_codes_args *args, kiln_codes_place p, float greatest,
-                                            kiln_codes_format format) {
-    if (format == KILN_CODES_NVFP4 || args->grouped) return kiln_codes_state(args, p, greatest, format);
+/* kiln_codes_row_factor of such a place. */
+KILN_INLINE float kiln_codes_block_factor(const kiln_codes_args *args, kiln_codes_place p, float greatest) {
+    if (args->grouped) return 0.0f;
     const kiln_scale_factor s = kiln_codes_scale_factor(args, greatest);
     if (args->scales && p.lane == 0) ((float *)args->scales)[p.row] = s.scale;
     return s.factor;
@@ -169,67 +167,15 @@ KILN_INLINE void kiln_codes_group_factors(const kiln_codes_args *args, kiln_code
         ((float *)args->scales)[p.row * (uint64_t)args->scale_cols + group] = own.scale;
 }
 
-/* Where a thread writes codes of NVFP4 and the scale that it finds. */
-typedef struct kiln_codes_target {
-    uint8_t *codes, *scale;
-} kiln_codes_target;
-
-/* Of kiln_codes_put_4. */
-KILN_INLINE kiln_codes_target kiln_codes_target_of(const kiln_codes_args *args, kiln_codes_place p, uint32_t first,
-                                                   uint32_t apart) {
-    const uint64_t cols = (uint64_t)args->scale_cols, block = (first + (p.lane & 1 ? apart : 0)) / 2;
-    kiln_codes_target target;
-    target.codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)first * (KILN_EIGHT / 2);
-    target.scale =
-        (uint8_t *)args->scales + (args->swizzled ? kiln_nvfp4_swizzled(p.row, block, cols) : p.row * cols + block);
-    return target;
-}
-
-/* Writes the codes of two eights of a thread, apart from each other, which are halves of blocks of NVFP4 and of which
- * the first `eights` are the row's, and the blocks' scales: of two neighbouring threads each finds the scale of one
- * block and tells the other. greatest: of each eight, 0 beyond the row. quickly: kiln_nvfp4_factor_quickly is right.
- * The values are lost. */
-KILN_INLINE void kiln_codes_put_4(const kiln_codes_args *args, kiln_codes_place p, uint32_t first, uint32_t apart,
-                                  kiln_codes_target target, uint32_t eights, float (*values)[KILN_EIGHT],
-                                  const float *greatest, float encode, bool quickly) {
-    const bool odd = p.lane & 1;
-    const float others = kiln_shuffle_xor(odd ? greatest[0] : greatest[1], 1);
-    const float own = kiln_fast_max(odd ? greatest[1] : greatest[0], others);
-    const uint32_t scale = p.inside ? kiln_nvfp4_scale_rounded(own, encode) : 0u;
-    const float factor = quickly ? kiln_nvfp4_factor_quickly(scale, encode) : kiln_nvfp4_factor_of(scale, encode);
-    const float other = kiln_shuffle_xor(factor, 1);
-    const float factors[] = {odd ? other : factor, odd ? factor : other};
-    if (first + (odd ? apart : 0) < args->eights) *target.scale = (uint8_t)scale;
-    KILN_UNROLL
-    for (uint32_t i = 0; i < 2; i++) {
-        KILN_UNROLL
-        for (int e = 0; e < KILN_EIGHT; e++)
-            values[i][e] *= factors[i];
-        const uint32_t word = kiln_e2m1_eight_joined(values[i]); /* after a row of NaN there are zeros, too */
-        if (p.inside && first + i * apart < args->eights)
-            *(uint32_t *)(target.codes + i * apart * (KILN_EIGHT / 2)) = first + i * apart < eights ? word : 0u;
-    }
-}
-
 /* Writes the codes of COUNT eights of a thread, KILN_BLOCK apart from each other, and the scales of their groups.
- * state is what kiln_codes_state returned; grouped says whether they have groups, as args does. */
+ * factor is what kiln_codes_block_factor returned; grouped says whether they have groups, as args does. */
 template <int COUNT>
 KILN_INLINE void kiln_codes_put(const kiln_codes_args *args, kiln_codes_place p, uint32_t first, uint32_t eights,
-                                float (*values)[KILN_EIGHT], float state, kiln_codes_format format, bool grouped) {
-    if (format == KILN_CODES_NVFP4) {
-        KILN_UNROLL
-        for (int i = 0; i < COUNT; i += 2) {
-            const float greatest[] = {kiln_eight_greatest(values[i], 0.0f), kiln_eight_greatest(values[i + 1], 0.0f)};
-            const kiln_codes_target target = kiln_codes_target_of(args, p, first + i * KILN_BLOCK, KILN_BLOCK);
-            kiln_codes_put_4(args, p, first + i * KILN_BLOCK, KILN_BLOCK, target, eights, values + i, greatest, state,
-                             false);
-        }
-        return;
-    }
+                                float (*values)[KILN_EIGHT], float factor, kiln_codes_format format, bool grouped) {
     float factors[COUNT];
     KILN_UNROLL
     for (int i = 0; i < COUNT; i++)
-        factors[i] = state;
+        factors[i] = factor;
     if (grouped) kiln_codes_group_factors<COUNT>(args, p, first, eights, values, factors);
     uint8_t *codes = args->codes + p.row * (uint64_t)args->codes_stride + (uint64_t)first * KILN_EIGHT;
     KILN_UNROLL

@@ -36,7 +36,7 @@ KILN_INLINE void kiln_nvfp4_four_put(const kiln_codes_args *args, kiln_codes_pla
     KILN_UNROLL
     for (uint32_t i = 0; i < KILN_FOUR; i++, scales += step, codes += p.lanes * (KILN_EIGHT / 2)) {
         const uint32_t eight = p.lane + i * p.lanes;
-        uint32_t scale = kiln_nvfp4_four_scale(kiln_four_greater(greatest[i], 0), encode);
+        uint32_t scale = kiln_nvfp4_four_scale(kiln_greater_of_halves(greatest[i], 0), encode);
         const float factor = kiln_nvfp4_factor_quickly(scale, encode);
         KILN_UNROLL
         for (int e = 0; e < KILN_EIGHT; e++)

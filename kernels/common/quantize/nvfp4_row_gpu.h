@@ -7,7 +7,7 @@
 #include "kernels/common/quantize/codes_gpu.h"
 #include "kernels/common/quantize/nvfp4_block_gpu.h"
 #include "kernels/common/quantize/nvfp4_quickly.h"
-#include "kernels/common/reduce/row_reduce.h"
+#include "kernels/common/reduce/row_greatest.h"
 
 typedef struct kiln_nvfp4_row {
     uint8_t *codes, *scales;
@@ -29,30 +29,15 @@ KILN_INLINE kiln_nvfp4_row kiln_nvfp4_row_of(const kiln_codes_args *args, kiln_c
     return r;
 }
 
-/* The greatest magnitude among the threads that share a row: half a subgroup, one, or the block. */
-KILN_INLINE float kiln_nvfp4_greater(float value, uint32_t step) {
-    const uint32_t own = kiln_bits(value), other = kiln_bits(kiln_of_other_half(value, step));
-    return kiln_float(own > other ? own : other);
-}
-KILN_INLINE float kiln_nvfp4_row_greatest(float value, uint32_t lanes_log2, float exchange[KILN_SUBGROUPS]) {
-    KILN_UNROLL
-    for (uint32_t i = 0; i + 1 < KILN_SUBGROUP_LOG2; i++)
-        value = kiln_nvfp4_greater(value, i);
-    if (lanes_log2 < KILN_SUBGROUP_LOG2) return value;
-    value = kiln_nvfp4_greater(value, KILN_SUBGROUP_LOG2 - 1);
-    if (lanes_log2 == KILN_SUBGROUP_LOG2) return value;
-    kiln_barrier(); /* what was exchanged before has been read by all */
-    if (kiln_thread() % KILN_SUBGROUP == 0) exchange[kiln_thread() / KILN_SUBGROUP] = value;
-    kiln_barrier();
-    value = exchange[kiln_thread() % KILN_SUBGROUPS];
-    KILN_UNROLL
-    for (uint32_t i = 0; i < KILN_BLOCK_LOG2 - KILN_SUBGROUP_LOG2; i++)
-        value = kiln_nvfp4_greater(value, i);
-    return value;
+/* 1 over a row's scale, which is written, from the row's greatest magnitude. */
+KILN_INLINE float kiln_nvfp4_row_encode(const kiln_codes_args *args, kiln_codes_place p, float greatest) {
+    const float global_scale = args->static_scale != 0.0f ? args->static_scale : kiln_nvfp4_global_quickly(greatest);
+    if (args->global_scale && p.inside && p.lane == 0) args->global_scale[p.row] = global_scale;
+    return kiln_nvfp4_any_encode(global_scale);
 }
 
 /* Writes the codes and the scale of the block that begins at a column: of values, which are lost, or of none, zeros.
- * encode: 1 over the row's scale. */
+ * encode: kiln_nvfp4_row_encode. */
 KILN_INLINE void kiln_nvfp4_row_put(const kiln_nvfp4_row *r, uint32_t col, bool present, float *values, float encode) {
     const uint32_t block = col / KILN_NVFP4_BLOCK;
     kiln_eight_bytes words = {};

@@ -1,4 +1,4 @@
-/* The kernel of rmsnorm_fp8, rmsnorm_int8 and rmsnorm_nvfp4 on devices. */
+/* The kernel of rmsnorm_fp8 and rmsnorm_int8 on devices. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_RMSNORM_CODES_GPU_H
 #define KILN_KERNELS_COMMON_QUANTIZE_RMSNORM_CODES_GPU_H
 
@@ -47,11 +47,11 @@ KILN_INLINE void kiln_rmsnorm_codes(const kiln_rmsnorm_codes_args *args, kiln_co
     const kiln_codes_args *out = &args->out;
     kiln_codes_place p = kiln_codes_place_of(out);
     if (p.beyond) return;
-    float scale = 0.0f, state = 0.0f; /* state: at first the squares, then the greatest magnitude */
+    float scale = 0.0f, state = 0.0f; /* state: the squares, the greatest magnitude, then the factor of the codes */
     KILN_LOOP
     for (uint32_t pass = 0; pass < KILN_RMSNORM_PASSES; pass++) {
         if (pass == KILN_RMSNORM_GREATEST && !kiln_codes_of_row(out)) continue;
-        if (pass == KILN_RMSNORM_CODES) state = kiln_codes_state(out, p, state, format);
+        if (pass == KILN_RMSNORM_CODES) state = kiln_codes_row_factor(out, p, state);
         KILN_LOOP
         for (uint32_t number = 0; number < out->rounds; number++) {
             uint32_t eight = p.lane + (number << out->shape.lanes_log2), held = number < out->kept;

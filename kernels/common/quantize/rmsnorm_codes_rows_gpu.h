@@ -95,9 +95,9 @@ KILN_INLINE void kiln_rmsnorm_codes_rows(const kiln_rmsnorm_codes_args *args, ki
             }
         }
         kiln_barrier(); /* all have read the sum */
-        state = kiln_four_row_greatest(state, out->shape.lanes_log2, exchange);
+        state = kiln_row_greatest(state, out->shape.lanes_log2, exchange);
     }
-    float factor = kiln_codes_state(out, p, state, format);
+    float factor = kiln_codes_row_factor(out, p, state);
     uint8_t *codes = out->codes + p.row * (uint64_t)out->codes_stride;
     KILN_LOOP
     for (uint32_t number = 0, eight = p.lane; number < out->rounds; number++, eight += p.lanes) {

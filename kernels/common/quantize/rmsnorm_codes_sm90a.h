@@ -1,4 +1,4 @@
-/* rmsnorm_fp8, rmsnorm_int8 and rmsnorm_nvfp4 on sm_90a, for aligned rows that a block shares: a thread processes two
+/* rmsnorm_fp8 and rmsnorm_int8 on sm_90a, for aligned rows that a block shares: a thread processes two
  * eights at a time, and keeps them in registers between the passes if it has no more, else in shared memory. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_RMSNORM_CODES_SM90A_H
 #define KILN_KERNELS_COMMON_QUANTIZE_RMSNORM_CODES_SM90A_H
@@ -81,12 +81,6 @@ KILN_INLINE void kiln_rmsnorm_row(const kiln_rmsnorm_codes_args *args, kiln_code
             }
         }
         KILN_UNROLL
-        for (int i = 0; i < 2 && format == KILN_CODES_NVFP4; i++) {
-            KILN_UNROLL
-            for (int e = 0; e < KILN_EIGHT; e++) /* after a row of NaN there are zeros, too */
-                values[i][e] = first + i * KILN_BLOCK < eights ? values[i][e] : 0.0f;
-        }
-        KILN_UNROLL
         for (int i = 0; i < 2; i++) {
             if (number + i >= rounds) continue;
             state = kiln_eight_greatest(values[i], state);
@@ -94,13 +88,13 @@ KILN_INLINE void kiln_rmsnorm_row(const kiln_rmsnorm_codes_args *args, kiln_code
         }
     }
     if (kiln_codes_of_row(out)) state = kiln_codes_block_greatest(state, exchange);
-    state = kiln_codes_state_of_block(out, p, state, format);
+    const float factor = kiln_codes_block_factor(out, p, state);
     KILN_LOOP
     for (uint32_t number = 0; number < rounds; number += 2) {
         KILN_UNROLL
         for (int i = 0; i < 2; i++)
             if (keeps && number + i < rounds) kiln_eight_recall(kept, number + i, values[i]);
-        kiln_codes_put<2>(out, p, p.lane + number * KILN_BLOCK, eights, values, state, format, out->grouped);
+        kiln_codes_put<2>(out, p, p.lane + number * KILN_BLOCK, eights, values, factor, format, out->grouped);
     }
 }
 
@@ -108,7 +102,7 @@ KILN_INLINE void kiln_rmsnorm_row(const kiln_rmsnorm_codes_args *args, kiln_code
 KILN_INLINE bool kiln_rmsnorm_held(const kiln_rmsnorm_codes_args *args, kiln_codes_kept *kept,
                                    kiln_codes_exchange *exchange, kiln_codes_format format) {
     if (!kiln_codes_regular(&args->out)) return false;
-    if (args->out.rounds <= 2 && format != KILN_CODES_NVFP4) { /* which has a kernel for these */
+    if (args->out.rounds <= 2) {
         kiln_rmsnorm_row(args, kept, exchange, format, false);
         return true;
     }

@@ -57,11 +57,11 @@ KILN_INLINE void kiln_silu_mul_four(const kiln_silu_mul_codes_args *args, float 
         greatest[i] = kiln_four_greatest(values[i], format == KILN_CODES_NVFP4 ? 0.0f : of_row);
         of_row = __builtin_fmaxf(greatest[i], of_row);
     }
-    of_row = kiln_four_row_greatest(of_row, out->shape.lanes_log2, exchange);
+    of_row = kiln_row_greatest(of_row, out->shape.lanes_log2, exchange);
     if (format == KILN_CODES_NVFP4)
         kiln_nvfp4_four_put(out, p, values, greatest, of_row);
     else
-        kiln_four_put(out, p, values, kiln_codes_state(out, p, of_row, format), format);
+        kiln_four_put(out, p, values, kiln_codes_row_factor(out, p, of_row), format);
 }
 
 #endif

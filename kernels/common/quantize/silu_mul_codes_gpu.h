@@ -1,4 +1,4 @@
-/* The kernel of silu_mul_fp8, silu_mul_int8 and silu_mul_nvfp4 on devices. */
+/* The kernel of silu_mul_fp8 and silu_mul_int8 on devices. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_GPU_H
 #define KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_GPU_H
 
@@ -37,10 +37,10 @@ KILN_INLINE void kiln_silu_mul_codes(const kiln_silu_mul_codes_args *args, kiln_
     kiln_codes_place p = kiln_codes_place_of(out);
     if (p.beyond) return;
     uint32_t step = p.lanes * KILN_EIGHT;
-    float state = 0.0f; /* at first the greatest magnitude */
+    float state = 0.0f; /* the greatest magnitude, then the factor of the codes */
     KILN_LOOP
     for (uint32_t last = kiln_codes_of_row(out) ? 0 : 1; last < 2; last++) {
-        if (last) state = kiln_codes_state(out, p, state, format);
+        if (last) state = kiln_codes_row_factor(out, p, state);
         uint32_t eight = p.lane;
         uint64_t col = (uint64_t)eight * KILN_EIGHT;
         const kiln_element *gate = (const kiln_element *)args->gate + p.row * (uint64_t)args->gate_stride + col;

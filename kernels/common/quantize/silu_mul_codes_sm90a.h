@@ -1,4 +1,4 @@
-/* silu_mul_fp8, silu_mul_int8 and silu_mul_nvfp4 on sm_90a, for aligned rows that a block shares: a thread computes two
+/* silu_mul_fp8 and silu_mul_int8 on sm_90a, for aligned rows that a block shares: a thread computes two
  * eights at a time, and keeps them in registers until a row's scale is known if it has no more. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_SM90A_H
 #define KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_SM90A_H
@@ -50,8 +50,8 @@ KILN_INLINE bool kiln_silu_mul_held(const kiln_silu_mul_codes_args *args, kiln_c
     const kiln_element *gate =
         (const kiln_element *)args->gate + p.row * (uint64_t)args->gate_stride + p.lane * KILN_EIGHT;
     const kiln_element *up = (const kiln_element *)args->up + p.row * (uint64_t)args->up_stride + p.lane * KILN_EIGHT;
-    float values[COUNT][KILN_EIGHT], state = 0.0f;
-    if (!of_row) state = kiln_codes_state_of_block(out, p, state, format);
+    float values[COUNT][KILN_EIGHT], greatest = 0.0f, factor = 0.0f;
+    if (!of_row) factor = kiln_codes_block_factor(out, p, greatest);
     KILN_LOOP
     for (uint32_t number = 0; number < rounds; number += COUNT) {
         const uint32_t first = p.lane + number * KILN_BLOCK;
@@ -80,23 +80,23 @@ KILN_INLINE bool kiln_silu_mul_held(const kiln_silu_mul_codes_args *args, kiln_c
                 kiln_silu_mul_values(args, values[i], gates[i], ups[i], false);
         }
         if (!of_row) {
-            kiln_codes_put<COUNT>(out, p, first, eights, values, state, format, out->grouped);
+            kiln_codes_put<COUNT>(out, p, first, eights, values, factor, format, out->grouped);
             continue;
         }
         KILN_UNROLL
         for (int i = 0; i < COUNT; i++) {
-            state = kiln_eight_greatest(values[i], state);
+            greatest = kiln_eight_greatest(values[i], greatest);
             if (rounds > COUNT && number + i < rounds) kiln_eight_keep(kept, number + i, values[i]);
         }
     }
     if (!of_row) return true;
-    state = kiln_codes_state_of_block(out, p, kiln_codes_block_greatest(state, exchange), format);
+    factor = kiln_codes_block_factor(out, p, kiln_codes_block_greatest(greatest, exchange));
     KILN_LOOP
     for (uint32_t number = 0; number < rounds; number += COUNT) {
         KILN_UNROLL
         for (int i = 0; i < COUNT; i++)
             if (rounds > COUNT && number + i < rounds) kiln_eight_recall(kept, number + i, values[i]);
-        kiln_codes_put<COUNT>(out, p, p.lane + number * KILN_BLOCK, eights, values, state, format, false);
+        kiln_codes_put<COUNT>(out, p, p.lane + number * KILN_BLOCK, eights, values, factor, format, false);
     }
     return true;
 }
