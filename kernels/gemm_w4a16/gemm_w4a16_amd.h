@@ -33,17 +33,6 @@ enum : uint32_t { STAGE_DEPTH = ROW_VECTORS * KILN_VECTOR };
 
 /* ---- Stages ---- */
 
-/* Elements times factors, rounded. */
-KILN_INLINE kiln_vector times(kiln_vector vector, kiln_vector factors) {
-    float values[KILN_VECTOR], by[KILN_VECTOR];
-    kiln_vector_values(values, vector);
-    kiln_vector_values(by, factors);
-    KILN_UNROLL
-    for (uint32_t i = 0; i < KILN_VECTOR; i++)
-        values[i] *= by[i];
-    return kiln_vector_of(values);
-}
-
 /* A thread's vectors of the rows of a. Rows beyond the last are the last one. */
 template <uint32_t ROWS> struct a_source {
     enum : uint32_t { AT_ONCE = KILN_BLOCK / ROW_VECTORS, COUNT = ROWS / AT_ONCE };

@@ -6,19 +6,56 @@
 #include "kernels/common/math/two.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_portable.h"
 
+/* Elements times factors, each rounded once: those of f16 two at once. */
+KILN_INLINE kiln_vector times(kiln_vector vector, kiln_vector factors) {
+#if defined(KILN_PART_f16)
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const kiln_pair pair = __builtin_bit_cast(kiln_pair, vector.words[i]);
+        vector.words[i] =
+            __builtin_bit_cast(uint32_t, (kiln_pair)(pair * __builtin_bit_cast(kiln_pair, factors.words[i])));
+    }
+    return vector;
+#else
+    float values[KILN_VECTOR], by[KILN_VECTOR];
+    kiln_vector_values(values, vector);
+    kiln_vector_values(by, factors);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        values[i] *= by[i];
+    return kiln_vector_of(values);
+#endif
+}
+
+/* The integers of a word, all greater by 8, of which none is negative. */
+KILN_INLINE uint32_t biased_of(uint32_t codes) {
+    return codes ^ 0x88888888u;
+}
+
+/* Eight numbers, twice. */
+struct two_numbers {
+    kiln_vector of[2];
+};
+
 /* ---- f16: two at once, from the bits of 1024 + q + 8 and 1024 + 16 (q + 8) ---- */
 
 #if defined(KILN_PART_f16)
 enum : uint32_t { ONES = 0x3c003c00u };
 
-/* The integers 2 i and 2 i + 1 of a word, of which all are greater by 8. */
-KILN_INLINE kiln_pair integers_of(uint32_t biased, uint32_t i) {
+/* The integers of a byte, of which all are greater by 8, from it in both halves of a word. */
+KILN_INLINE kiln_pair integers_of_byte(uint32_t twice) {
     const kiln_pair units = {(_Float16)1.0f, (_Float16)0.0625f}, origin = {(_Float16)-1032.0f, (_Float16)-72.0f};
-    const uint32_t twice = __builtin_amdgcn_perm(biased, biased, 0x0c000c00u + i * 0x10001u);
     uint32_t thousands = 0x64006400u;
     asm("" : "+v"(thousands)); /* in a vector register, where one instruction masks bits and adds these */
     const kiln_pair bits = __builtin_bit_cast(kiln_pair, (twice & 0x00f0000fu) | thousands);
     return __builtin_elementwise_fma(bits, units, origin);
+}
+
+enum : uint32_t { FIRST_TWICE = 0x0c000c00u, ONE_FURTHER = 0x10001u }; /* which bytes of words make one */
+
+/* The integers 2 i and 2 i + 1 of a word. */
+KILN_INLINE kiln_pair integers_of(uint32_t biased, uint32_t i) {
+    return integers_of_byte(__builtin_amdgcn_perm(biased, biased, FIRST_TWICE + i * ONE_FURTHER));
 }
 
 /* Eight integers. */
@@ -27,8 +64,22 @@ KILN_INLINE kiln_vector numbers_of(uint32_t codes) {
     kiln_vector vector;
     KILN_UNROLL
     for (uint32_t i = 0; i < 4; i++)
-        vector.words[i] = __builtin_bit_cast(uint32_t, integers_of(codes ^ 0x88888888u, i));
+        vector.words[i] = __builtin_bit_cast(uint32_t, integers_of(biased_of(codes), i));
     return vector;
+}
+
+/* Those of two words, the second's first where they are `turned`; each lane selects bytes of both words. */
+KILN_INLINE two_numbers numbers_of_two(uint32_t biased, uint32_t other, bool turned) {
+    two_numbers both;
+    KILN_UNROLL
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t bytes = FIRST_TWICE + (i + (turned ? 4 : 0)) * ONE_FURTHER;
+        const kiln_pair first = integers_of_byte(__builtin_amdgcn_perm(other, biased, bytes));
+        const kiln_pair second = integers_of_byte(__builtin_amdgcn_perm(biased, other, bytes));
+        both.of[0].words[i] = __builtin_bit_cast(uint32_t, first);
+        both.of[1].words[i] = __builtin_bit_cast(uint32_t, second);
+    }
+    return both;
 }
 
 /* Eight integers times a scale plus a zero, each rounded once. */
@@ -38,7 +89,7 @@ KILN_INLINE kiln_vector weights_of(uint32_t codes, uint32_t scale, uint32_t zero
     kiln_vector vector;
     KILN_UNROLL
     for (uint32_t i = 0; i < 4; i++) {
-        const kiln_pair weights = __builtin_elementwise_fma(integers_of(codes ^ 0x88888888u, i), scales, zeros);
+        const kiln_pair weights = __builtin_elementwise_fma(integers_of(biased_of(codes), i), scales, zeros);
         vector.words[i] = __builtin_bit_cast(uint32_t, weights);
     }
     return vector;
@@ -55,7 +106,7 @@ typedef struct integer_bytes {
 } integer_bytes;
 
 KILN_INLINE integer_bytes bytes_of(uint32_t codes) {
-    const uint32_t biased = codes ^ 0x88888888u;
+    const uint32_t biased = biased_of(codes);
     integer_bytes bytes = {biased & 0x0f0f0f0fu, biased >> 4 & 0x0f0f0f0fu};
     asm("" : "+v"(bytes.even), "+v"(bytes.odd)); /* else bytes are not converted where they are, */
     return bytes;
@@ -71,8 +122,8 @@ KILN_INLINE kiln_two integers_of(integer_bytes bytes, uint32_t i) {
 
 /* Eight integers, each greater by NUMBERS_MORE: 16 + q + 8 by its bits, of which these are four. */
 enum : uint32_t { NUMBERS_MORE = 24 };
-KILN_INLINE kiln_vector numbers_of(uint32_t codes) {
-    const uint32_t biased = codes ^ 0x88888888u, even = biased << 3, odd = biased >> 1;
+KILN_INLINE kiln_vector numbers_of_biased(uint32_t biased) {
+    const uint32_t even = biased << 3, odd = biased >> 1;
     uint32_t sixteens = 0x41804180u;
     asm("" : "+v"(sixteens)); /* in a vector register, where one instruction masks bits and adds these */
     kiln_vector vector;
@@ -80,6 +131,15 @@ KILN_INLINE kiln_vector numbers_of(uint32_t codes) {
     for (uint32_t i = 0; i < 4; i++)
         vector.words[i] = (__builtin_amdgcn_perm(odd, even, 0x0c040c00u + i * 0x10001u) & 0x00780078u) | sixteens;
     return vector;
+}
+
+KILN_INLINE kiln_vector numbers_of(uint32_t codes) {
+    return numbers_of_biased(biased_of(codes));
+}
+
+/* Those of two words, the second's first where they are `turned`. */
+KILN_INLINE two_numbers numbers_of_two(uint32_t biased, uint32_t other, bool turned) {
+    return {{numbers_of_biased(turned ? other : biased), numbers_of_biased(turned ? biased : other)}};
 }
 
 /* Eight integers times a scale plus a zero, each rounded once. */

@@ -14,23 +14,28 @@
  * which products with ones make, times the zero, in bf16 less 24 scales. So weights are not rounded. At the end the
  * waves' sums meet in LDS.
  *
- * Floor: one read of the weights, half a byte an element. Not measured. Simulated: a block reads its weights, rows of
- * a, and a scale of each lane for a group, and no bank is met twice. With k = 4096 so many instructions of a lane are
- * there for each weight, those around the loop included; groups are of 128 if nothing else is said:
+ * Where both halves of a wave multiply the same rows (gfx11), each reads other weights and tells the other half its
+ * words, but both read all of a.
+ *
+ * Floor: one read of the weights, half a byte an element. Not measured. Simulated: a block reads its weights once, rows
+ * of a, and a scale of each lane for a group, and no bank is met twice. With k = 4096 so many instructions of a lane
+ * are there for each weight, those around the loop included; groups are of 128 if nothing else is said:
  *
  *            1 row       1 row,      1 row,      8 rows,     portable:   8 rows,
  *                        groups      normalised  pre_scale   1 row       normalised
  *                        of 32
  *            f16   bf16  f16   bf16  f16   bf16  f16   bf16  f16   bf16  f16   bf16
- *   gfx90a   4.3   4.5   5.5   6.2   5.5   6.0   10.2  11.0  6.5   6.5   18.6  18.8
- *   gfx942   3.9   4.2   5.0   5.6   5.2   5.6   9.6   10.3  6.0   6.1   17.9  17.9
- *   gfx11    5.6   5.7   6.4   6.8   7.0   7.2   12.3  12.5  8.5   8.4   25.6  24.2
- *   gfx12    3.6   3.8   4.3   5.0   5.0   5.2   10.2  10.6  8.4   8.4   25.5  24.1
+ *   gfx90a   4.3   4.6   5.5   6.3   5.5   6.0   6.7   9.3   6.5   6.5   18.6  18.8
+ *   gfx942   3.9   4.2   5.0   5.6   5.2   5.7   6.1   8.8   6.0   6.1   17.9  17.9
+ *   gfx11    5.8   6.1   6.5   7.1   7.3   7.6   8.4   10.6  8.5   8.4   25.6  24.2
+ *   gfx12    3.7   3.8   4.3   5.0   5.1   5.2   6.1   8.3   8.4   8.4   25.5  24.1
  *
  * Includers define `few`, a chip's matrix unit:
- *   WAVE, STEP, PARTS      lanes of a wave; its turn's depth; lanes that share a row
+ *   WAVE, STEP, PARTS      lanes of a wave; its turn's depth; lanes that share a row of weights
+ *   HALVES                 vectors of a row of a that a lane has beside one of weights: of all these lanes, or its own
+ *   factor                 numbers of weights as the unit takes them: factor_of(codes), or words that are all(alike)
  *   sums                   a lane's elements of a product, ELEMENTS of them
- *   multiply(a, weights, sums)  adds the products of VECTORS vectors of a lane's rows of both
+ *   multiply(a, factor, sums)  adds the products of HALVES vectors of a and a factor
  *   row_of(lane, element): its row of a; its row of weights is lane % 16 */
 #ifndef KILN_KERNELS_GEMM_W4A16_AMD_ROWS_H
 #define KILN_KERNELS_GEMM_W4A16_AMD_ROWS_H
@@ -41,8 +46,12 @@
 enum : uint32_t {
     FEW_ROWS = 16,   /* of a, and of weights */
     FEW_PIECE = 512, /* elements of a row, a vector for each of PIECE_THREADS */
-    FEW_PIECE_THREADS = FEW_PIECE / KILN_VECTOR
+    FEW_PIECE_THREADS = FEW_PIECE / KILN_VECTOR,
+    FEW_PIECES_LOG2 = 2, /* pieces that a block writes at once */
+    FEW_PIECES = 1 << FEW_PIECES_LOG2
 };
+
+static_assert(FEW_PIECES * FEW_PIECE_THREADS == KILN_BLOCK, "a vector for each thread");
 
 /* What a lane has of a turn beside its elements of a: RUNS times neighbouring integers of its row of weights, and their
  * groups'. SMALL: groups are of KILN_W4A16_CHUNK, or those of 64 count as two. */
@@ -54,7 +63,8 @@ template <class few, bool SMALL> struct few_turn {
         RUN_VECTORS = RUN / KILN_VECTOR,
         RUNS = few::STEP / few::PARTS / RUN,
         VECTORS = RUNS * RUN_VECTORS,
-        GROUP_VECTORS = VECTORS / GROUPS
+        GROUP_VECTORS = VECTORS / GROUPS,
+        A_VECTORS = VECTORS * few::HALVES
     };
     struct run {
         uint32_t words[RUN_VECTORS];
@@ -121,7 +131,6 @@ template <class few, bool SMALL>
 KILN_INLINE void few_multiply(float *sums, const few_turn<few, SMALL> &turn, const kiln_vector *a,
                               const kiln_gemm_w4a16_args &args) {
     typedef few_turn<few, SMALL> few_turn;
-    kiln_vector numbers[few::VECTORS];
     float scales[few_turn::GROUPS], rest[few_turn::GROUPS];
     KILN_UNROLL
     for (uint32_t g = 0; g < few_turn::GROUPS; g++)
@@ -131,18 +140,13 @@ KILN_INLINE void few_multiply(float *sums, const few_turn<few, SMALL> &turn, con
     for (uint32_t g = 0; g < few_turn::GROUPS; g++) {
         typename few::sums products = {};
         KILN_UNROLL
-        for (uint32_t i = g * few_turn::GROUP_VECTORS; i < (g + 1) * few_turn::GROUP_VECTORS; i += few::VECTORS) {
-            KILN_UNROLL
-            for (uint32_t v = i; v < i + few::VECTORS; v++)
-                numbers[v - i] = numbers_of(turn.codes[v / few_turn::RUN_VECTORS].words[v % few_turn::RUN_VECTORS]);
-            products = few::multiply(a + i, numbers, products);
+        for (uint32_t i = g * few_turn::GROUP_VECTORS; i < (g + 1) * few_turn::GROUP_VECTORS; i++) {
+            const uint32_t codes = turn.codes[i / few_turn::RUN_VECTORS].words[i % few_turn::RUN_VECTORS];
+            products = few::multiply(a + i * few::HALVES, few::factor_of(codes), products);
         }
         few_add<few>(sums, products, factors.pairs[g / 2][g % 2]);
     }
     if (!NUMBERS_MORE && !args.zeros) return;
-    KILN_UNROLL
-    for (uint32_t v = 0; v < few::VECTORS; v++)
-        numbers[v] = {{ONES, ONES, ONES, ONES}};
     KILN_UNROLL
     for (uint32_t g = 0; g < few_turn::GROUPS; g++) {
         const float zero = kiln_element_to_f32((kiln_element)turn.zeros[g]);
@@ -153,19 +157,10 @@ KILN_INLINE void few_multiply(float *sums, const few_turn<few, SMALL> &turn, con
     for (uint32_t g = 0; g < few_turn::GROUPS; g++) {
         typename few::sums products = {};
         KILN_UNROLL
-        for (uint32_t i = g * few_turn::GROUP_VECTORS; i < (g + 1) * few_turn::GROUP_VECTORS; i += few::VECTORS)
-            products = few::multiply(a + i, numbers, products);
+        for (uint32_t i = g * few_turn::GROUP_VECTORS; i < (g + 1) * few_turn::GROUP_VECTORS; i++)
+            products = few::multiply(a + i * few::HALVES, few::all(ONES), products);
         few_add<few>(sums, products, missing.pairs[g / 2][g % 2]);
     }
-}
-
-/* Multiplies values with a vector of factors. */
-KILN_INLINE void few_scale(float *values, const kiln_element *factors) {
-    float by[KILN_VECTOR];
-    kiln_vector_values(by, kiln_vector_load(factors));
-    KILN_UNROLL
-    for (uint32_t i = 0; i < KILN_VECTOR; i++)
-        values[i] *= by[i];
 }
 
 /* Finds what rows of a are normalised by. */
@@ -185,41 +180,58 @@ KILN_INLINE void few_find_norms(const kiln_gemm_w4a16_args &args, float *norms, 
     kiln_barrier();
 }
 
-/* Writes rows of a to LDS from k on, as they are multiplied: normalised, and times pre_scale. */
+/* Multiplies values with a vector of factors. */
+KILN_INLINE void few_scale(float *values, const kiln_element *factors) {
+    float by[KILN_VECTOR];
+    kiln_vector_values(by, kiln_vector_load(factors));
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        values[i] *= by[i];
+}
+
+/* The vector of a row from column `at` on, normalised and times pre_scale, rounded once. */
+KILN_INLINE kiln_vector few_normed(const kiln_gemm_w4a16_args &args, kiln_vector vector, float norm, uint32_t at) {
+    float values[KILN_VECTOR];
+    asm("" : "+v"(at)); /* else factors stay in registers from row to row */
+    kiln_vector_values(values, vector);
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VECTOR; i++)
+        values[i] *= norm;
+    few_scale(values, (const kiln_element *)args.norm_weight + at);
+    if (args.pre_scale) few_scale(values, (const kiln_element *)args.pre_scale + at);
+    return kiln_vector_of(values);
+}
+
+/* Writes rows of a to LDS from k on, as they are multiplied: normalised, and times pre_scale, or times it alone. As
+ * many threads as a piece has vectors are at one, others of the block at others, or where there are few, at other rows.
+ */
+template <bool NORMED>
 KILN_INLINE void few_keep(const kiln_gemm_w4a16_args &args, kiln_vector *kept, const float *norms, uint32_t k,
                           uint32_t end) {
-    const kiln_element *weight = (const kiln_element *)args.norm_weight,
-                       *factors = (const kiln_element *)args.pre_scale;
     const uint32_t pieces = (end - k + FEW_PIECE - 1) / FEW_PIECE, pitch = args.split / KILN_VECTOR + 1;
-    const uint32_t own = kiln_thread() % FEW_PIECE_THREADS;
-    uint32_t row = 0;
-    uint32_t piece = (uint32_t)__builtin_amdgcn_readfirstlane((int)(kiln_thread() / FEW_PIECE_THREADS));
+    const uint32_t across_log2 = pieces >= FEW_PIECES ? FEW_PIECES_LOG2 : pieces > 1;
+    const uint32_t group = (uint32_t)__builtin_amdgcn_readfirstlane((int)(kiln_thread() / FEW_PIECE_THREADS));
     KILN_LOOP
-    for (;; piece += KILN_BLOCK / FEW_PIECE_THREADS) {
-        KILN_LOOP
-        for (; piece >= pieces; piece -= pieces)
-            row++;
-        if (row >= (uint32_t)args.m) break;
-        const uint32_t vector = piece * FEW_PIECE_THREADS + own, at = k + vector * KILN_VECTOR;
+    for (uint32_t piece = group & ((1u << across_log2) - 1); piece < pieces; piece += 1u << across_log2) {
+        const uint32_t vector = piece * FEW_PIECE_THREADS + kiln_thread() % FEW_PIECE_THREADS;
+        const uint32_t at = k + vector * KILN_VECTOR;
         if (at >= end) continue;
-        float values[KILN_VECTOR];
-        kiln_vector_values(values, kiln_vector_load((const kiln_element *)args.a + row * (uint64_t)args.a_stride + at));
-        if (weight) {
-            KILN_UNROLL
-            for (uint32_t i = 0; i < KILN_VECTOR; i++)
-                values[i] *= norms[row];
-            few_scale(values, weight + at);
+        kiln_vector factors = {};
+        if (!NORMED) factors = kiln_vector_load((const kiln_element *)args.pre_scale + at);
+        KILN_LOOP
+        for (uint32_t row = group >> across_log2; row < (uint32_t)args.m; row += FEW_PIECES >> across_log2) {
+            const kiln_vector a = kiln_vector_load((const kiln_element *)args.a + row * (uint64_t)args.a_stride + at);
+            kept[row * pitch + vector] = NORMED ? few_normed(args, a, norms[row], at) : times(a, factors);
         }
-        if (factors) few_scale(values, factors + at);
-        kept[row * pitch + vector] = kiln_vector_of(values);
     }
 }
 
 /* A lane's vectors of a row of a in a turn, from memory or LDS. */
 template <class few, bool SMALL> KILN_INLINE void few_load_a(kiln_vector *to, const kiln_element *row) {
+    typedef few_turn<few, SMALL> turn;
     KILN_UNROLL
-    for (uint32_t i = 0; i < few_turn<few, SMALL>::VECTORS; i++)
-        to[i] = kiln_vector_load(row + few_turn<few, SMALL>::place_of(i));
+    for (uint32_t i = 0; i < turn::A_VECTORS; i++)
+        to[i] = kiln_vector_load(row + turn::place_of(i / few::HALVES) + i % few::HALVES * turn::RUN);
 }
 
 /* Adds to the sums all products of a wave. KEPT: rows of a are multiplied as few_keep has them in LDS. */
@@ -228,30 +240,35 @@ KILN_INLINE void few_multiply_all(float *sums, const few_source &base, const kil
                                   kiln_vector *kept, const float *norms) {
     typedef few_turn<few, SMALL> few_turn;
     const uint32_t lane = kiln_thread() % few::WAVE, part = lane / FEW_ROWS % few::PARTS * few_turn::RUN;
+    const uint32_t a_part = few::HALVES > 1 ? 0 : part;
     const uint32_t wave = (uint32_t)__builtin_amdgcn_readfirstlane((int)(kiln_thread() / few::WAVE));
     const uint32_t round = KILN_BLOCK / few::WAVE * few::STEP, depth = KEPT ? args.split : (uint32_t)args.k;
     const bool has_a = lane % FEW_ROWS < (uint32_t)args.m;
     const few_source source = {base.codes + part / 2, base.scales, base.zeros};
-    kiln_vector a[few_turn::VECTORS] = {}; /* zeros where there is no row */
+    kiln_vector a[few_turn::A_VECTORS] = {}; /* zeros where there is no row */
     KILN_LOOP
     for (uint32_t first = 0; first < (uint32_t)args.k; first += depth) {
         const uint32_t end = first + depth < (uint32_t)args.k ? first + depth : (uint32_t)args.k;
-        const kiln_element *row = (const kiln_element *)args.a + lane % FEW_ROWS * (uint64_t)args.a_stride + part;
+        const kiln_element *row = (const kiln_element *)args.a + lane % FEW_ROWS * (uint64_t)args.a_stride + a_part;
         uint32_t k = first + wave * few::STEP;
         few_turn turn;
         if (k < end) few_load<few>(&turn, source, args, k);
         if (KEPT) {
             if (first) kiln_barrier(); /* what was there has been read */
-            few_keep(args, kept, norms, first, end);
+            if (args.norm_weight)
+                few_keep<true>(args, kept, norms, first, end);
+            else
+                few_keep<false>(args, kept, norms, first, end);
             kiln_barrier();
-            row = (const kiln_element *)kept + lane % FEW_ROWS * (depth + KILN_VECTOR) + part - first;
+            row = (const kiln_element *)kept + lane % FEW_ROWS * (depth + KILN_VECTOR) + a_part - first;
         }
         KILN_LOOP
         for (; k < end; k += round) {
             few_turn next;
             if (has_a) few_load_a<few, SMALL>(a, row + k);
             asm(""
-                : "+v"(a[few_turn::VECTORS - 1].words[0])); /* else these are waited for together with the next turn */
+                : "+v"(
+                    a[few_turn::A_VECTORS - 1].words[0])); /* else these are waited for together with the next turn */
             if (k + round < end) few_load<few>(&next, source, args, k + round);
             __builtin_amdgcn_sched_barrier(0); /* else what was loaded is waited for before products are made */
             few_multiply<few>(sums, turn, a, args);

@@ -4,6 +4,7 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_GFX11_H
 #define KILN_KERNELS_GEMM_W4A16_GFX11_H
 
+#include "kernels/arch/gfx10.h"
 #include "kernels/common/matmul/matmul_gfx11.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_amd_rows.h"
@@ -18,13 +19,21 @@ KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
     gemm_w4a16_mma<unit, 64, 64, 32, 16>(args);
 }
 
-/* For few rows. */
+/* For few rows. Each half of a wave reads other weights, and tells the other half their numbers. */
 struct few {
-    enum : uint32_t { WAVE = 32, STEP = 128, PARTS = 1, VECTORS = 2, ELEMENTS = 8 };
+    enum : uint32_t { WAVE = 32, STEP = 128, PARTS = 2, HALVES = 2, ELEMENTS = 8 };
     typedef unit::sums sums;
+    typedef unit::fragment factor;
     KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return unit::row_of(lane, element); }
-    KILN_INLINE sums multiply(const kiln_vector *a, const kiln_vector *weights, sums sum) {
-        return unit::multiply(unit::fragment_of(a), unit::fragment_of(weights), 0, sum);
+    KILN_INLINE factor all(uint32_t word) { return word; }
+    KILN_INLINE factor factor_of(uint32_t codes) {
+        const bool high = kiln_thread() % WAVE >= FEW_ROWS;
+        const uint32_t biased = biased_of(codes);
+        const two_numbers both = numbers_of_two(biased, kiln_gfx10_permlanex16(biased), high);
+        return unit::fragment_of(both.of);
+    }
+    KILN_INLINE sums multiply(const kiln_vector *a, factor weights, sums sum) {
+        return unit::multiply(unit::fragment_of(a), weights, 0, sum);
     }
 };
 
