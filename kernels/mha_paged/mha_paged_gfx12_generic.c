@@ -3,7 +3,8 @@
 #define JOIN   mha_paged_join
 #define PAGED  1
 #include "kernels/common/attention/attention_gfx12.h"
-#include "kernels/common/attention/attention_gfx_wide.h"
+
+#include "kernels/mha_paged/mha_paged_wmma.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_paged_prefill_64, 128, 64, 64, 16384, 100)
@@ -14,27 +15,3 @@ KILN_SHAPE(mha_paged_decode_128, 16, 128, 64, 16896, 100)
 KILN_SHAPE(mha_paged_decode_256, 16, 256, 32, 16896, 100)
 KILN_STAGES(mha_paged_decode_128, 1)
 KILN_STAGES(mha_paged_decode_256, 1)
-
-KILN_ENTRY(mha_paged_prefill_64, kiln_attention_args) {
-    prefill<64>(args);
-}
-
-KILN_ENTRY(mha_paged_prefill_96, kiln_attention_args) {
-    prefill<128, 96>(args);
-}
-
-KILN_ENTRY(mha_paged_prefill_128, kiln_attention_args) {
-    prefill<128>(args);
-}
-
-ENTRY_OF_THREADS(mha_paged_prefill_256, WIDE_THREADS) {
-    prefill_wide(args);
-}
-
-DECODE_ENTRY(mha_paged_decode_128) {
-    decode<1>(args);
-}
-
-DECODE_ENTRY(mha_paged_decode_256) {
-    decode<2>(args);
-}

@@ -1,8 +1,5 @@
 /* mha_paged for gfx90a, f16 and bf16: attention_gfx.h tells the tiles and the floor. */
-#define ATTEND mha_paged_attend
-#define JOIN   mha_paged_join
-#define PAGED  1
-#include "kernels/common/attention/attention_mfma.h"
+#include "kernels/mha_paged/mha_paged_mfma.h"
 
 KILN_TUNED_PARTS(f16 bf16)
 KILN_SHAPE(mha_paged_prefill_64, 128, 64, 64, 16384, 100)
@@ -13,27 +10,3 @@ KILN_SHAPE(mha_paged_decode_128, 16, 128, 128, 16896, 100)
 KILN_SHAPE(mha_paged_decode_256, 16, 256, 64, 24576, 100)
 KILN_STAGES(mha_paged_decode_128, 1)
 KILN_STAGES(mha_paged_decode_256, 1)
-
-__attribute__((amdgpu_waves_per_eu(2))) KILN_ENTRY(mha_paged_prefill_64, kiln_attention_args) {
-    prefill<64>(args);
-}
-
-__attribute__((amdgpu_waves_per_eu(2))) KILN_ENTRY(mha_paged_prefill_96, kiln_attention_args) {
-    prefill<128, 96>(args);
-}
-
-__attribute__((amdgpu_waves_per_eu(2))) KILN_ENTRY(mha_paged_prefill_128, kiln_attention_args) {
-    prefill<128>(args);
-}
-
-__attribute__((amdgpu_waves_per_eu(1, 1))) KILN_ENTRY(mha_paged_prefill_256, kiln_attention_args) {
-    prefill<256>(args);
-}
-
-__attribute__((amdgpu_waves_per_eu(2))) DECODE_ENTRY(mha_paged_decode_128) {
-    decode<1>(args);
-}
-
-__attribute__((amdgpu_waves_per_eu(2))) DECODE_ENTRY(mha_paged_decode_256) {
-    decode<2>(args);
-}
