@@ -185,8 +185,9 @@ endef
 $(foreach op,$(OPERATORS),$(eval $(call OPERATOR_RULE,$(op),,)))
 $(foreach op,$(OPERATORS),$(eval $(call OPERATOR_RULE,$(op),ptx/,cubin)))
 
+# Not with -flto, which takes what the assembler includes from what refers to it.
 $(OBJ)/%/bundle.o: $(OBJ)/%/bundle.c $(FLAGS)
-	$(CC) $(KILN_CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(KILN_CFLAGS) -fno-lto -MMD -MP -c -o $@ $<
 
 # ---- What each folder builds --------------------------------------------------------------------------------------
 

@@ -14,7 +14,6 @@ rows() {
 build check gpu lint coverage bench oci ggml ci|gcc|cc|the C compiler
 build check gpu coverage bench oci ggml ci|libc6-dev|/usr/include/stdio.h|the C library's headers
 build check gpu coverage bench oci ggml ci|make|make|the build
-build check gpu coverage bench oci ggml ci|xxd|xxd|embedding images
 build check gpu coverage bench oci ggml images ci|xz-utils|xz|unpacking images
 check gpu coverage ci|libcmocka-dev|/usr/include/cmocka.h|unit tests
 check coverage ggml ci|g++|c++|C++: the headers, llama.cpp
