@@ -5,7 +5,7 @@
 
 #include "kernels/common/cpu.h"
 #if defined(__AVX2__)
-#include <immintrin.h>
+#include "kernels/arch/x86.h"
 #elif defined(__SSE4_1__)
 #include <smmintrin.h>
 #endif

@@ -11,7 +11,7 @@
 #include "kernels/common/extensions.h"
 #include "kernels/vector_search/vector_search_args.h"
 #if defined(__AVX2__)
-#include <immintrin.h>
+#include "kernels/arch/x86.h"
 #endif
 
 enum {

@@ -14,9 +14,9 @@
 #define KILN_KERNELS_COMMON_MATMUL_AMX_CPU_H
 
 #include "kernels/arch/amx.h"
+#include "kernels/arch/x86.h"
 #include "kernels/common/cpu.h"
 #include "kernels/common/matmul/matmul_blocks.h"
-#include <immintrin.h>
 
 enum {
     KILN_AMX_TILE_ROWS = 16,
