@@ -9,7 +9,8 @@ KILN_INLINE void code_numbers(float *to, const uint8_t *codes, size_t count) {
     kiln_e4m3_load(to, codes, count);
 }
 
-#define KEYS_UNIT KILN_E4M3_UNIT
+#define KEYS_ARE_E4M3 1
+#define KEYS_UNIT     KILN_E4M3_UNIT
 
 KILN_INLINE void keys_load(float *to, const uint8_t *codes, size_t count) {
     kiln_e4m3_load_units(to, codes, count);

@@ -10,7 +10,8 @@ KILN_INLINE void code_numbers(float *to, const uint8_t *codes, size_t count) {
         to[i] = (float)(int8_t)codes[i];
 }
 
-#define KEYS_UNIT 1.0f
+#define KEYS_ARE_E4M3 0
+#define KEYS_UNIT     1.0f
 
 KILN_INLINE void keys_load(float *to, const uint8_t *codes, size_t count) {
     code_numbers(to, codes, count);

@@ -93,6 +93,13 @@ KILN_INLINE void load_tile(state *held, const kiln_attention_nvfp4_args *args, c
     }
 }
 
+/* Blocks of codes become numbers in the tile alone. */
+KILN_INLINE bool multiply_codes(state *held, const kiln_attention_nvfp4_args *args, const kiln_sequence *s,
+                                const kiln_attention_work *work, bool values, uint32_t key) {
+    (void)held, (void)args, (void)s, (void)work, (void)values, (void)key;
+    return false;
+}
+
 /* Times 2688: a tile's blocks are those of v. */
 KILN_INLINE void round_weights(float *weights) {
     for (uint32_t first = 0; first < KEYS; first += BLOCK_KEYS) {

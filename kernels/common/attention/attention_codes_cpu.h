@@ -1,9 +1,9 @@
 /* Attention on 8-bit codes on the CPU, for mha_int8_x_fp8_fwd and mha_fp8_fwd: the operators' definition.
  * attention_codes.h says how weights are rounded, attention_codes_loop_cpu.h has the loop and its floor.
  *
- * Includers define ATTEND and JOIN, the entries' names, code_numbers(to, codes, count), the numbers of codes of q and
- * k, and keys_load(to, codes, count), the same in KEYS_UNIT, which may write zeros behind the last, to the end of as
- * many codes of E4M3 as are converted at a time. Test: build/tests/ops/mha_codes_test. */
+ * Includers define ATTEND and JOIN, the entries' names, KEYS_ARE_E4M3, code_numbers(to, codes, count), the numbers of
+ * codes of q and k, and keys_load(to, codes, count), the same in KEYS_UNIT, which may write zeros behind the last, to
+ * the end of as many codes of E4M3 as are converted at a time. Test: build/tests/ops/mha_codes_test. */
 #ifndef KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_CPU_H
 #define KILN_KERNELS_COMMON_ATTENTION_ATTENTION_CODES_CPU_H
 
@@ -33,6 +33,13 @@ KILN_INLINE const uint8_t *head_of(const kiln_attention_args *plain, bool values
     return (const uint8_t *)(values ? plain->v : plain->k) + row * stride + kv_head * plain->head_dim;
 }
 
+/* Asks for what comes after a row of the tile: the values of its key, or the key of the next tile. */
+KILN_INLINE void prefetch_next(const kiln_attention_args *plain, bool values, uint64_t row, uint32_t kv_head) {
+    const uint8_t *next = head_of(plain, !values, row + (values ? KEYS : 0), kv_head);
+    for (uint32_t byte = 0; byte < plain->head_dim; byte += LINE)
+        __builtin_prefetch(next + byte);
+}
+
 KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
                            const kiln_attention_work *work, bool values, uint32_t key) {
     const kiln_attention_args *plain = &args->plain;
@@ -42,9 +49,7 @@ KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, c
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t row = s->kv_first + key + i;
         const uint8_t *codes = head_of(plain, values, row, kv_head);
-        const uint8_t *next = head_of(plain, !values, row + (values ? KEYS : 0), kv_head);
-        for (uint32_t byte = 0; byte < size; byte += LINE)
-            __builtin_prefetch(next + byte);
+        prefetch_next(plain, values, row, kv_head);
         float *to = held->tile[i];
         if (size < held->padded) memset(to + size, 0, (held->padded - size) * sizeof *to);
         if (values) {
@@ -58,6 +63,80 @@ KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, c
         memset(held->tile[i], 0, held->padded * sizeof(float));
         held->key_scales[i] = 0.0f;
     }
+}
+
+/* Products of the row with KILN_VEC keys. */
+KILN_OUTLINED void score_codes(float *scores, const float *query, const uint8_t *keys, uint64_t stride, uint32_t size) {
+    kiln_vec sums[KILN_VEC];
+    KILN_UNROLL
+    for (uint32_t i = 0; i < KILN_VEC; i++)
+        sums[i] = KILN_VEC_ZERO();
+    for (uint32_t d = 0; d < size; d += KILN_E4M3_AT_A_TIME) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_VEC; i++) {
+            kiln_vec numbers[KILN_E4M3_VECS];
+            kiln_e4m3_vecs(numbers, keys + i * stride + d);
+            KILN_UNROLL
+            for (uint32_t v = 0; v < KILN_E4M3_VECS; v++)
+                sums[i] = KILN_VEC_FMA(KILN_VEC_LOAD(query + d + v * KILN_VEC), numbers[v], sums[i]);
+        }
+    }
+    KILN_VEC_STORE(scores, kiln_vec_sums(sums));
+}
+
+/* Adds the values of a tile to the result, in BLOCK sums. */
+KILN_OUTLINED void add_codes(float *result, const float *weights, const uint8_t *values, uint64_t stride,
+                             uint32_t size) {
+    for (uint32_t d = 0; d < size; d += KILN_E4M3_AT_A_TIME) {
+        kiln_vec sums[KILN_E4M3_VECS][BLOCK];
+        KILN_UNROLL
+        for (uint32_t v = 0; v < KILN_E4M3_VECS; v++) {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < BLOCK; i++)
+                sums[v][i] = i ? KILN_VEC_ZERO() : KILN_VEC_LOAD(result + d + v * KILN_VEC);
+        }
+        for (uint32_t key = 0; key < KEYS; key += BLOCK) {
+            KILN_UNROLL
+            for (uint32_t i = 0; i < BLOCK; i++) {
+                const kiln_vec weight = KILN_VEC_SET(weights[key + i]);
+                kiln_vec numbers[KILN_E4M3_VECS];
+                kiln_e4m3_vecs(numbers, values + (key + i) * stride + d);
+                KILN_UNROLL
+                for (uint32_t v = 0; v < KILN_E4M3_VECS; v++)
+                    sums[v][i] = KILN_VEC_FMA(weight, numbers[v], sums[v][i]);
+            }
+        }
+        KILN_UNROLL
+        for (uint32_t v = 0; v < KILN_E4M3_VECS; v++) {
+            KILN_UNROLL
+            for (uint32_t half = BLOCK / 2; half; half /= 2) {
+                KILN_UNROLL
+                for (uint32_t i = 0; i < half; i++)
+                    sums[v][i] = KILN_VEC_ADD(sums[v][i], sums[v][i + half]);
+            }
+            KILN_VEC_STORE(result + d + v * KILN_VEC, sums[v][0]);
+        }
+    }
+}
+
+KILN_INLINE bool multiply_codes(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
+                                const kiln_attention_work *work, bool values, uint32_t key) {
+    const kiln_attention_args *plain = &args->plain;
+    const uint32_t size = plain->head_dim, kv_head = work->kv_head;
+    if (held->rows > 1 || work->key_end - key < KEYS || size % KILN_E4M3_AT_A_TIME || !(values || KEYS_ARE_E4M3))
+        return false;
+    const float *scales = args->k_scales + kv_head * (uint64_t)args->k_scale_rows;
+    const uint64_t row = s->kv_first + key;
+    const uint8_t *codes = head_of(plain, values, row, kv_head);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        prefetch_next(plain, values, row + i, kv_head);
+        if (!values) held->key_scales[i] = scales[kiln_scale_at(args->k_index, row + i)] * (1 / KEYS_UNIT);
+    }
+    if (values) add_codes(held->results[0], held->weights[0], codes, (uint64_t)plain->v_stride, size);
+    for (uint32_t i = 0; !values && i < KEYS; i += KILN_VEC)
+        score_codes(held->weights[0] + i, held->queries[0], codes + i * (uint64_t)plain->k_stride,
+                    (uint64_t)plain->k_stride, size);
+    return true;
 }
 
 KILN_INLINE void round_weights(float *weights) {

@@ -3,8 +3,9 @@
  *
  * A tile of k is converted to f32 and multiplied with one row at a time, in vectors along a head; scales of keys are
  * factors of their scores. The tile of v then takes its place, and is multiplied with the weights of up to four rows at
- * a time. Heads lie side by side, so that pieces of a head lie far from each other: blocks that differ in the head of k
- * and v alone are computed together, a tile of each in turn, and what comes next is prefetched.
+ * a time. Codes of a whole tile that has one row may be multiplied as they become numbers, without the tile. Heads lie
+ * side by side, so that pieces of a head lie far from each other: blocks that differ in the head of k and v alone are
+ * computed together, a tile of each in turn, and what comes next is prefetched.
  *
  * Floor: one read of k and v at memory bandwidth when tokens are generated, 4 * rows * keys * head_dim operations for
  * prompts. Includers define, before it, ATTEND and JOIN, the entries' names, ATTEND_ARGS, the type of the former's
@@ -63,6 +64,11 @@ KILN_INLINE void load_query(float *to, const ATTEND_ARGS *args, place at);
  */
 KILN_INLINE void load_tile(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
                            const kiln_attention_work *work, bool values, uint32_t key);
+
+/* For a single row: its products with the tile's keys, and the scales of these, which load_tile would load; or the
+ * values, times their weights, added to its result. Whether it did, without a tile. */
+KILN_INLINE bool multiply_codes(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
+                                const kiln_attention_work *work, bool values, uint32_t key);
 
 /* Makes a tile's weights of a row what their codes are. */
 KILN_INLINE void round_weights(float *weights);
@@ -243,11 +249,14 @@ KILN_INLINE uint32_t heads_together(const kiln_attention_args *args, const kiln_
 /* Adds a tile's keys and values to the rows of a head. */
 KILN_INLINE void add_tile(state *held, const ATTEND_ARGS *args, const kiln_sequence *s, const kiln_attention_work *work,
                           uint32_t key) {
-    load_tile(held, args, s, work, false, key);
-    for (uint32_t r = 0; r < held->rows; r++) {
-        score_row(held, r);
-        weigh(held, &CODES_OF(args)->plain, r, key);
+    if (!multiply_codes(held, args, s, work, false, key)) {
+        load_tile(held, args, s, work, false, key);
+        for (uint32_t r = 0; r < held->rows; r++)
+            score_row(held, r);
     }
+    for (uint32_t r = 0; r < held->rows; r++)
+        weigh(held, &CODES_OF(args)->plain, r, key);
+    if (multiply_codes(held, args, s, work, true, key)) return;
     load_tile(held, args, s, work, true, key);
     for (uint32_t r = 0; r < held->rows; r += BLOCK)
         add_values(held, r);
