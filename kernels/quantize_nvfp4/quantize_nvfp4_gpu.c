@@ -17,16 +17,17 @@
  * an H100: 93 % of the speed of a copy, where one block per thread had 99 %.
  *
  * By the model of docs/kernel-report.md 16-bit elements issue for longer than 0.6 of the memory's time on gfx9 before
- * gfx90a, for 0.72 of it, and in tiles also on sm_80 and gfx90a, 0.64, sm_100f, 0.7, and gfx9, 0.82. Of 18 instructions
- * an element in tiles on sm_80 nine are its conversion, magnitude, product and code; the others turn the tile and find
- * the scale and 1 over it. Not measured.
- * Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln bench quantize_nvfp4 */
+ * gfx90a, for 0.72 of it, and in tiles there, 0.82, on gfx90a, 0.64, sm_80, 0.61 to 0.63, and sm_100f, 0.65 to 0.7. Of
+ * 17 instructions an element in tiles on sm_80 nine are its conversion, magnitude, product and code; the others turn
+ * the tile and find the scale and 1 over it. Not measured. Test: build/tests/ops/quantize_nvfp4_test. Bench: build/kiln
+ * bench quantize_nvfp4 */
 #include "kernels/common/device.h"
 #include "kernels/common/math/pairs.h"
 #include "kernels/common/quantize/nvfp4_block_gpu.h"
 #include "kernels/common/quantize/nvfp4_pairs_gpu.h"
 #include "kernels/common/quantize/quantize_scale.h"
 #include "kernels/common/quantize/transposed_gpu.h"
+#include "kernels/common/reduce/greatest_number.h"
 #include "kernels/common/span.h"
 #include "kernels/common/values.h"
 #include "kernels/quantize_nvfp4/quantize_nvfp4_args.h"
@@ -39,15 +40,23 @@ KILN_INLINE float greater(float greatest, float value) {
     return kiln_fast_max(__builtin_fabsf(value), greatest);
 }
 
-/* The greatest magnitude of a block: of 16 bits two at a time, where the device compares these. */
+/* The greatest magnitude of a block: of 16 bits two at a time, where the device compares these, with some sign or
+ * without one. */
+#if KILN_PAIRS_COMPARED || defined(KILN_GREATER_PAIR)
 #if KILN_PAIRS_COMPARED
+#define MAGNITUDES(pair)   (pair)
+#define GREATER_PAIR(a, b) kiln_pair_greater(a, b)
+#else
+#define MAGNITUDES(pair)   ((pair)&0x7fff7fffu)
+#define GREATER_PAIR(a, b) KILN_GREATER_PAIR(a, b)
+#endif
 KILN_INLINE float greatest_of(const kiln_vector *vectors, const float *) {
     float pair[2];
-    uint32_t greatest = kiln_pair_greater(vectors[0].words[0], vectors[1].words[0]);
+    uint32_t greatest = MAGNITUDES(vectors[0].words[0]);
     KILN_UNROLL
-    for (int i = 1; i < 4; i++)
-        greatest = kiln_pair_greater(kiln_pair_greater(vectors[0].words[i], vectors[1].words[i]), greatest);
-    kiln_pair_values(pair, kiln_pair_greater(greatest, greatest >> 16));
+    for (int i = 1; i < 8; i++)
+        greatest = GREATER_PAIR(greatest, MAGNITUDES(vectors[i / 4].words[i % 4]));
+    kiln_pair_values(pair, GREATER_PAIR(greatest, greatest >> 16));
     return greater(0.0f, pair[0]);
 }
 #else
@@ -195,7 +204,7 @@ KILN_INLINE bool quantize_tile(const kiln_quantize_nvfp4_transposed_args *args, 
     const uint64_t apart = plain->swizzled ? 4 : STEP * scale_cols; /* a tile's rows are 64 of the 128 at most */
     uint32_t place = kiln_transposed_place(&t, r, b * VECTORS);
     const float *encode = shared->encode + r;
-    KILN_LOOP
+    KILN_UNROLL
     for (uint32_t i = 0; i < ROWS; i += STEP) {
         kiln_vector vectors[VECTORS];
         KILN_UNROLL

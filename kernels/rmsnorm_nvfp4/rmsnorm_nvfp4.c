@@ -30,10 +30,12 @@ static kiln_status rmsnorm_nvfp4(kiln_stream *stream, const kiln_rmsnorm_nvfp4_p
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_rmsnorm_nvfp4, part, &kiln__bundle_rmsnorm_nvfp4, &module));
     const kiln_kernel *held = &module->kernels[KERNEL_rmsnorm_nvfp4_held];
+    config.dynamic_shared_bytes = 0; /* results are in registers, or computed twice */
     const uint32_t half = KILN_RMSNORM_MOST / 2;
-    const uint32_t threads = args.out.eights > half * KILN_RMSNORM_HELD ? KILN_RMSNORM_MOST : half;
-    if (!held->info.absent && kiln__codes_held(&args.out, threads, KILN_RMSNORM_HELD, &config))
+    if (!held->info.absent && kiln__codes_held(&args.out) && args.out.shape.lanes_log2 == KILN_BLOCK_LOG2 &&
+        args.out.eights <= KILN_RMSNORM_MOST * KILN_RMSNORM_HELD) {
+        config.block[0] = args.out.eights > half * KILN_RMSNORM_HELD ? KILN_RMSNORM_MOST : half;
         return kiln__operator_launch(stream, held, &config, &args, sizeof args);
-    config.dynamic_shared_bytes = 0; /* results are computed twice, not kept */
+    }
     return launch(stream, part, KERNEL_rmsnorm_nvfp4, &config, &args, sizeof args);
 }

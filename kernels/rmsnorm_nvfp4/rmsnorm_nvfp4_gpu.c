@@ -75,45 +75,50 @@ KILN_INLINE void any_results_of(const kiln_rmsnorm_codes_row *r, float *values, 
     }
 }
 
+/* What makes a row's results. */
+typedef struct operation {
+    kiln_rmsnorm_codes_row row;
+    float scale;
+    uint32_t cols;
+} operation;
+
+/* kiln_nvfp4_results. */
+KILN_INLINE float block_of(const void *of, float *values, uint32_t col, uint32_t number, bool last, float greatest) {
+    const operation *o = (const operation *)of;
+    const bool stores = last && o->row.args->sum;
+    (void)number;
+    if (o->row.args->out.shape.wide && col + KILN_NVFP4_BLOCK <= o->cols)
+        results_of(&o->row, values, o->scale, col, stores);
+    else
+        any_results_of(&o->row, values, o->scale, col, o->cols, stores);
+    return last ? greatest : kiln_fast_max(kiln_nvfp4_block_greatest(values), greatest);
+}
+
+#if defined(__CUDACC__) /* for five resident blocks ptxas would spill */
+#undef KILN_ENTRY_HEAD
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 4) void
+#endif
+
 KILN_ENTRY(rmsnorm_nvfp4, kiln_rmsnorm_codes_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     const kiln_codes_args *out = &args.out;
     const kiln_codes_place p = kiln_codes_place_of(out);
     if (p.beyond) return;
-    const kiln_rmsnorm_codes_row r = kiln_rmsnorm_codes_row_of(&args, p.row);
-    const uint32_t cols = p.inside ? (uint32_t)out->shape.cols : 0;
-    float values[KILN_NVFP4_BLOCK], squares = 0.0f;
+    operation o;
+    o.row = kiln_rmsnorm_codes_row_of(&args, p.row);
+    o.cols = p.inside ? (uint32_t)out->shape.cols : 0;
+    float values[KILN_EIGHT], squares = 0.0f;
     KILN_LOOP
-    for (uint32_t col = p.lane * KILN_EIGHT; col < cols; col += p.lanes * KILN_EIGHT) {
-        if (out->shape.wide && col + KILN_EIGHT <= cols) {
-            sums_of(&r, values, col, KILN_EIGHT);
+    for (uint32_t col = p.lane * KILN_EIGHT; col < o.cols; col += p.lanes * KILN_EIGHT) {
+        if (out->shape.wide && col + KILN_EIGHT <= o.cols) {
+            sums_of(&o.row, values, col, KILN_EIGHT);
             squares += kiln_eight_squares(values);
         } else {
-            squares += kiln_rmsnorm_column_squares(&r, col, cols);
+            squares += kiln_rmsnorm_column_squares(&o.row, col, o.cols);
         }
     }
     squares = kiln_reduce(squares, out->shape.lanes_log2, exchange, KILN_REDUCE_SUM);
-    const float scale = kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps));
-
-    const kiln_nvfp4_row row = kiln_nvfp4_row_of(out, p);
-    float state = 0.0f; /* at first the greatest magnitude */
-    KILN_LOOP
-    for (uint32_t last = kiln_codes_of_row(out) ? 0 : 1; last < 2; last++) {
-        if (last) state = kiln_nvfp4_row_encode(out, p, state);
-        KILN_LOOP
-        for (uint32_t col = p.lane * KILN_NVFP4_BLOCK; col < (last ? row.end : cols);
-             col += p.lanes * KILN_NVFP4_BLOCK) {
-            if (col < cols) {
-                if (row.wide && col + KILN_NVFP4_BLOCK <= cols)
-                    results_of(&r, values, scale, col, last && args.sum);
-                else
-                    any_results_of(&r, values, scale, col, cols, last && args.sum);
-                if (!last) state = kiln_fast_max(kiln_nvfp4_block_greatest(values), state);
-            }
-            if (last) kiln_nvfp4_row_put(&row, col, col < cols, values, state);
-        }
-        if (last) continue;
-        kiln_barrier(); /* all have read the sum */
-        state = kiln_row_greatest(state, out->shape.lanes_log2, exchange);
-    }
+    o.scale = kiln_rsqrt(KILN_FMA(squares, args.mean, args.eps));
+    kiln_barrier(); /* all have read the sum */
+    kiln_nvfp4_row_passes(out, p, exchange, block_of, &o);
 }

@@ -69,7 +69,7 @@ KILN_ENTRY(rmsnorm_nvfp4_held, kiln_rmsnorm_codes_args) {
     KILN_SHARED kiln_codes_held_exchange magnitudes;
     const kiln_codes_args *out = &args.out;
     const uint32_t threads = blockDim.x;
-    const kiln_codes_place p = kiln_codes_place_of_held(out, threads);
+    const kiln_codes_place p = kiln_codes_place_of_held(out, true);
     if (p.beyond) return;
     if (!p.inside) {
         kiln_codes_held_fill(out, p);
@@ -133,7 +133,7 @@ KILN_ENTRY(rmsnorm_nvfp4_held, kiln_rmsnorm_codes_args) {
                 values[i][e] *= others[e];
         }
     }
-    kiln_codes_held_put<HELD_BLOCKS>(out, p, blocks, values, &magnitudes);
+    kiln_codes_held_put<HELD_BLOCKS>(out, p, true, blocks, values, &magnitudes);
 }
 
 #endif

@@ -10,9 +10,9 @@
  * On AMD, for f32 only where a wave has 64 threads, SiLU's results of aligned rows of up to 8192 columns stay in the
  * registers of as many threads as have three or four eights of them each (codes_four_gpu.h). By the model of
  * docs/kernel-report.md that issues for 0.7 of the memory's time in 16 bits on gfx90a, where E4M3 takes 6 of 29
- * instructions an element, and for as long as it on gfx9-generic, which has none for two f32. Not measured.
+ * instructions an element, and for nearly as long as it on gfx9-generic, which has none for two f32. Not measured.
  *
- * The activation is that of glu_exactly.h, with the CPU's bits: 19 instructions an element for SiLU in machine code
+ * The activation is that of glu_exactly.h, with the CPU's bits: 18 instructions an element for SiLU in machine code
  * of sm_90. The hardware's functions would take half of them, but differ in the last bits from target to target.
  *
  * Floor: one read of gate and up and one write of the codes at memory bandwidth, 9 bytes an element of f32, 5 of

@@ -2,8 +2,8 @@
  * memory can keep, in bf16 silu_mul_codes_sm90a.h, of whose instructions they have all, for groups and other scales,
  * silu_mul_fp8_gpu.c for the others.
  *
- * By the model of docs/kernel-report.md it issues for 0.98 to 1.01 of the memory's time in 16 bits: 27 instructions an
- * element, of which 16 would be 0.6, and SiLU alone, two at a time, is 11. Not measured. */
+ * By the model of docs/kernel-report.md it issues for 0.96 to 1.00 of the memory's time in 16 bits: 26 instructions an
+ * element, of which 16 would be 0.6, and SiLU alone, two at a time, is 10. Not measured. */
 #include "kernels/common/quantize/silu_mul_codes_eights.h"
 #include "kernels/common/tuned.h"
 #if defined(KILN_PART_bf16)

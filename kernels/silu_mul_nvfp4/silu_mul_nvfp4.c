@@ -15,6 +15,25 @@ static void keep_blocks(const kiln_device_info *device, kiln_codes_args *args, k
     config->dynamic_shared_bytes = (args->kept ? args->kept : 1) * bytes;
 }
 
+/* How many eights of a row threads of silu_mul_nvfp4_held have of a part. */
+static uint32_t held_of(unsigned part) {
+    return KILN_SILU_MUL_HELD >> (kiln__part_size_log2(part) - 1);
+}
+
+/* Divides rows among blocks of that kernel, whose threads have `each` eights: a block has a row, or, of rows that a
+ * warp is enough for, as many as it has threads for. */
+static kiln_status divide_held(const char *name, kiln_codes_args *args, uint32_t each, kiln_launch_config *config) {
+    const uint32_t needed = (args->eights + each - 1) / each;
+    unsigned lanes_log2 = KILN_SILU_MUL_LEAST_LOG2;
+    while (1u << lanes_log2 < needed && lanes_log2 <= KILN_SUBGROUP_LOG2)
+        lanes_log2++;
+    const bool of_block = lanes_log2 > KILN_SUBGROUP_LOG2;
+    KILN__TRY(kiln__codes_divide(name, of_block ? KILN_BLOCK_LOG2 : lanes_log2, args, config));
+    config->block[0] = of_block ? (needed + KILN_SUBGROUP - 1) / KILN_SUBGROUP * KILN_SUBGROUP : KILN_SILU_MUL_MOST;
+    config->dynamic_shared_bytes = 0;
+    return KILN_OK;
+}
+
 static kiln_status silu_mul_nvfp4(kiln_stream *stream, const kiln_silu_mul_nvfp4_params *params, unsigned part,
                                   const char *name) {
     const kiln__silu_mul_codes_call call = {
@@ -42,11 +61,8 @@ static kiln_status silu_mul_nvfp4(kiln_stream *stream, const kiln_silu_mul_nvfp4
     KILN__TRY(
         kiln__operator_require(stream, KILN__OPERATOR_silu_mul_nvfp4, part, &kiln__bundle_silu_mul_nvfp4, &module));
     const kiln_kernel *held = &module->kernels[KERNEL_silu_mul_nvfp4_held];
-    const uint32_t warp = KILN_SILU_MUL_HELD * KILN_SUBGROUP, warps = (args.out.eights + warp - 1) / warp;
-    const uint32_t needed = warps < KILN_SILU_MUL_MOST / KILN_SUBGROUP ? warps * KILN_SUBGROUP : KILN_SILU_MUL_MOST;
-    const uint32_t threads = needed > KILN_SILU_MUL_LEAST ? needed : KILN_SILU_MUL_LEAST;
-    if (!held->info.absent && kiln__codes_held(&args.out, threads, KILN_SILU_MUL_HELD, &config)) {
-        config.dynamic_shared_bytes = KILN_SILU_MUL_HELD * KILN_EIGHT * (uint32_t)sizeof(float) * threads;
+    if (!held->info.absent && kiln__codes_held(&args.out) && args.out.eights <= KILN_SILU_MUL_MOST * held_of(part)) {
+        KILN__TRY(divide_held(name, &args.out, held_of(part), &config));
         return kiln__operator_launch(stream, held, &config, &args, sizeof args);
     }
     if (!args.four) keep_blocks(&stream->device->info, &args.out, &config);

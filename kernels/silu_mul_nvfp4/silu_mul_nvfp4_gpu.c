@@ -10,19 +10,22 @@
  * On AMD, for f32 only where a wave has 64 threads, SiLU's results of aligned rows of up to 8192 columns stay in the
  * registers of as many threads as have three or four eights of them each (nvfp4_four_gpu.h). Not measured.
  *
- * The activation is that of glu_exactly.h, with the CPU's bits: 17 instructions an element for SiLU in machine code
+ * The activation is that of glu_exactly.h, with the CPU's bits: 16 instructions an element for SiLU in machine code
  * of sm_90. The hardware's functions would take half of them, but differ in the last bits from target to target. GELU,
  * and SiLU of gates beyond its bound, go through a loop of one element.
  *
  * Floor: one read of gate and up and one write of the codes at memory bandwidth, 8.56 bytes an element of f32, 4.56 of
- * 16 bits. docs/kernel-report.md has the instructions of the texts and the time that they take by its model: of rows of
- * 512 columns, 57 an element on sm_80, where each thread has one block, which is for longer than 0.6 of the memory's
- * time from sm_80 on but on sm_86 and the RTX cards. 18 of them are SiLU and its product, 12 conversions, magnitudes
- * and what tells whether gates are within the bound, 9 the code; the others are a thread's: addresses, the row's scale
- * and the block's, and shared memory. AMD's waves issue 33 to 46, of which SiLU takes as many. An eight at a time in
- * both passes, with scales by shuffles, took 81. Measured on an H200 (driver 580.159.04, 2026-11-26), so: 165 us for
- * 16384 x 4096 in bf16. Tried: 16 columns at a time, the first of them kept in registers between the passes, which took
- * 64 registers, spilled with 16 bits and doubled the images.
+ * 16 bits. docs/kernel-report.md has the instructions of the texts and the time that they take by its model. Rows of
+ * 512 columns, of which each thread has one block, take 57 to 58 an element on NVIDIA: 17 of them are SiLU and its
+ * product, 12 conversions, magnitudes and what tells whether gates are within the bound, 9 the code; the others are a
+ * thread's: addresses, the row's scale and the block's, and shared memory. From sm_80 on, in f32 from sm_100 on, this
+ * kernel has what silu_mul_nvfp4_held.h does not do. Of rows of 32768 columns more than half are computed twice, 48 to
+ * 68 an element: for 0.75 to 0.83 of the memory's time in 16 bits, and on sm_100 for 1.3 of it, in f32 for 0.7. AMD's
+ * waves issue 33 to 46, of which SiLU takes as many: for 0.8 to 0.87 of the memory's time on gfx90a and gfx942, 1.2 on
+ * gfx9-generic, which has no instruction for two f32, and 0.7 on gfx10-1-generic. An eight at a time in both passes,
+ * with scales by shuffles, took 81. Measured on an H200 (driver 580.159.04, 2026-11-26), so: 165 us for 16384 x 4096 in
+ * bf16. Tried: 16 columns at a time, the first of them kept in registers between the passes, which took 64 registers,
+ * spilled with 16 bits and doubled the images.
  *
  * Test: build/tests/ops/codes_test. Bench: build/kiln bench silu_mul_nvfp4 */
 #include "kernels/common/device.h"
@@ -79,40 +82,30 @@ KILN_INLINE void recall(const kiln_codes_kept *kept, uint32_t slot, float *value
     kiln_eight_recall(kept, 2 * slot + 1, values + KILN_EIGHT);
 }
 
-/* A block's rows. In the last pass a block whose results are not kept takes the first place, whose own is done. */
-KILN_INLINE void silu_mul_rows(const kiln_silu_mul_codes_args *args, kiln_codes_kept *kept, float *exchange) {
-    const kiln_codes_args *out = &args->out;
-    const kiln_codes_place p = kiln_codes_place_of(out);
-    if (p.beyond) return;
-    const kiln_element *gate = (const kiln_element *)args->gate + p.row * (uint64_t)args->gate_stride;
-    const kiln_element *up = (const kiln_element *)args->up + p.row * (uint64_t)args->up_stride;
-    const uint32_t cols = p.inside ? (uint32_t)out->shape.cols : 0, step = p.lanes * KILN_NVFP4_BLOCK;
-    const kiln_nvfp4_row row = kiln_nvfp4_row_of(out, p);
-    float state = 0.0f; /* at first the greatest magnitude */
-    KILN_LOOP
-    for (uint32_t last = kiln_codes_of_row(out) ? 0 : 1; last < 2; last++) {
-        if (last) state = kiln_nvfp4_row_encode(out, p, state);
+/* What makes a row's results. */
+typedef struct operation {
+    const kiln_silu_mul_codes_args *args;
+    kiln_codes_kept *kept;
+    const kiln_element *gate, *up; /* the row's */
+} operation;
+
+/* kiln_nvfp4_results. In the last pass a block whose results are not kept takes the first place, whose own is done. */
+KILN_INLINE float block_of(const void *of, float *values, uint32_t col, uint32_t number, bool last, float greatest) {
+    const operation *o = (const operation *)of;
+    const kiln_codes_args *out = &o->args->out;
+    const bool own = number < out->kept;
+    const uint32_t slot = own ? number : 0, cols = (uint32_t)out->shape.cols;
+    if (!(last && own)) {
         KILN_LOOP
-        for (uint32_t number = 0, col = p.lane * KILN_NVFP4_BLOCK; col < (last ? row.end : cols);
-             number++, col += step) {
-            const bool own = number < out->kept;
-            const uint32_t slot = own ? number : 0;
-            float values[KILN_NVFP4_BLOCK];
-            if (col < cols && !(last && own)) {
-                KILN_LOOP
-                for (uint32_t half = 0; half < 2; half++) {
-                    const uint32_t at = col + half * KILN_EIGHT, left = at < cols ? cols - at : 0;
-                    results_of(args, values, gate + at, up + at, left < KILN_EIGHT ? left : KILN_EIGHT);
-                    if (!last) state = kiln_eight_greatest(values, state);
-                    if (last || own) keep(kept, slot, half, values);
-                }
-            }
-            if (!last) continue;
-            if (col < cols) recall(kept, slot, values);
-            kiln_nvfp4_row_put(&row, col, col < cols, values, state);
+        for (uint32_t half = 0; half < 2; half++) {
+            const uint32_t at = col + half * KILN_EIGHT, left = at < cols ? cols - at : 0;
+            results_of(o->args, values, o->gate + at, o->up + at, left < KILN_EIGHT ? left : KILN_EIGHT);
+            if (!last) greatest = kiln_eight_greatest(values, greatest);
+            if (last || own) keep(o->kept, slot, half, values);
         }
-        if (!last) state = kiln_row_greatest(state, out->shape.lanes_log2, exchange);
     }
+    if (last) recall(o->kept, slot, values);
+    return greatest;
 }
 
 KILN_ENTRY(silu_mul_nvfp4, kiln_silu_mul_codes_args) {
@@ -124,5 +117,12 @@ KILN_ENTRY(silu_mul_nvfp4, kiln_silu_mul_codes_args) {
         return;
     }
 #endif
-    silu_mul_rows(&args, kept, exchange);
+    const kiln_codes_place p = kiln_codes_place_of(&args.out);
+    if (p.beyond) return;
+    operation o;
+    o.args = &args;
+    o.kept = kept;
+    o.gate = (const kiln_element *)args.gate + p.row * (uint64_t)args.gate_stride;
+    o.up = (const kiln_element *)args.up + p.row * (uint64_t)args.up_stride;
+    kiln_nvfp4_row_passes(&args.out, p, exchange, block_of, &o);
 }

@@ -9,13 +9,13 @@
 #include "kernels/arch/sm90a_programmatic.h"
 #include "kernels/common/tuned.h"
 
-#undef KILN_ENTRY_HEAD /* five blocks are resident; ptxas would spill for six */
-#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
+#undef KILN_ENTRY_HEAD /* four blocks are resident; ptxas would spill for five */
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 4) void
 
 #include "kernels/silu_mul_nvfp4/silu_mul_nvfp4_gpu.c"
 #include "kernels/silu_mul_nvfp4/silu_mul_nvfp4_held.h"
 
-KILN_TUNED_PARTS(bf16)
+KILN_TUNED_PARTS(f16 bf16)
 KILN_PROGRAMMATIC(silu_mul_nvfp4)
 KILN_PROGRAMMATIC(silu_mul_nvfp4_held)
 KILN_TUNED_ASSEMBLER(12.4.131)

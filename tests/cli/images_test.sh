@@ -113,7 +113,7 @@ check "the container of every cubin is that of its first driver's assembler" one
 check "288 KiB of images at most for an operator that memory bounds" small $((288 * 1024)) "${memory_bound[@]}"
 check "512 KiB of images at most for those that hold a row in registers from sm_80 on, and quantise it" \
     small $((512 * 1024)) rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4
-check "512 KiB of images at most for NVFP4 that AMD's devices, too, make of such rows" small $((512 * 1024)) silu_mul_nvfp4
+check "576 KiB of images at most for NVFP4 that AMD's devices, too, make of such rows" small $((576 * 1024)) silu_mul_nvfp4
 check "640 KiB of images at most for those that compute an activation exactly for such rows, on AMD's devices, too" \
     small $((640 * 1024)) silu_mul_fp8 silu_mul_int8
 check "384 KiB of images at most for those that hold long rows: in a cluster on sm_90a, or 32 KiB of them in a block" \

@@ -41,10 +41,9 @@ KILN_INLINE kiln_packed kiln_packed_silu_within(kiln_packed t) {
     const kiln_packed shifted = kiln_packed_fma(t, kiln_packed_of(-0x1.715476p0f), kiln_packed_of(magic));
     const kiln_packed rounded = kiln_packed_add(shifted, kiln_packed_of(-magic));
     const kiln_packed r = kiln_packed_fma(rounded, kiln_packed_of(0x1.62e43p-1f), t);
-    kiln_packed q = kiln_packed_fma(kiln_packed_of(-0x1.106184p-7f), r, kiln_packed_of(0x1.572b3ep-5f));
-    q = kiln_packed_fma(q, r, kiln_packed_of(-0x1.5557e4p-3f));
-    q = kiln_packed_fma(q, r, kiln_packed_of(0x1.fffe04p-2f));
-    q = kiln_packed_fma(q, r, kiln_packed_of(-0x1.fffffep-1f));
+    kiln_packed q = kiln_packed_fma(kiln_packed_of(0x1.5b3004p-5f), r, kiln_packed_of(-0x1.583e6ep-3f));
+    q = kiln_packed_fma(q, r, kiln_packed_of(0x1.fff564p-2f));
+    q = kiln_packed_fma(q, r, kiln_packed_of(-0x1.fff9a4p-1f));
     q = kiln_packed_fma(q, r, kiln_packed_of(1.0f));
     float powers[2], sums[2];
     kiln_unpack(powers, shifted);

@@ -130,19 +130,12 @@ static inline void kiln__codes_keep(const kiln_device_info *device, kiln_codes_a
     config->dynamic_shared_bytes = args->kept * bytes;
 }
 
-/* Whether the kernels that codes_held.h is for can do a call with blocks of so many threads of that many eights each,
- * for which *config becomes their launch: rows of whole, aligned eights, for which they are enough, with codes that are
- * aligned by blocks, and no huge scale. */
-static inline bool kiln__codes_held(const kiln_codes_args *args, uint32_t threads, uint32_t each,
-                                    kiln_launch_config *config) {
+/* Whether the kernels that codes_held.h is for can do a call, if they are enough for its columns: rows of whole,
+ * aligned eights with codes that are aligned by blocks, and no huge scale. */
+static inline bool kiln__codes_held(const kiln_codes_args *args) {
     const uintptr_t places = (uintptr_t)args->codes | (args->rows > 1 ? (uintptr_t)args->codes_stride : 0);
-    if (!args->shape.wide || places % KILN__NVFP4_BLOCK_BYTES != 0 || args->shape.lanes_log2 != KILN_BLOCK_LOG2 ||
-        args->shape.cols % (2 * KILN_EIGHT) != 0 || args->eights > each * threads ||
-        args->static_scale > KILN_CODES_HELD_SCALE)
-        return false;
-    config->block[0] = threads;
-    config->dynamic_shared_bytes = 0;
-    return true;
+    return args->shape.wide && places % KILN__NVFP4_BLOCK_BYTES == 0 && args->shape.cols % (2 * KILN_EIGHT) == 0 &&
+           args->static_scale <= KILN_CODES_HELD_SCALE;
 }
 
 #endif

@@ -4,12 +4,13 @@
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_EIGHTS_H
 #define KILN_KERNELS_COMMON_QUANTIZE_SILU_MUL_CODES_EIGHTS_H
 
-#include "kernels/arch/sm80.h"
 #include "kernels/common/device.h"
 #include "kernels/common/math/glu_packed.h"
-#include "kernels/common/math/pairs.h"
 #include "kernels/common/quantize/eights.h"
 #include "kernels/common/quantize/silu_mul_codes_gpu.h"
+#include "kernels/common/quantize/silu_mul_gates.h"
+
+enum { KILN_SILU_MUL_RESIDENT = 4 }; /* blocks of 256 threads at least: for five of them ptxas would spill */
 
 /* Half an eight. */
 typedef struct kiln_quad {
@@ -52,41 +53,19 @@ KILN_INLINE void kiln_silu_mul_any(const kiln_silu_mul_codes_args *args, kiln_pa
         results[e / KILN_EIGHT_PAIRS][e % KILN_EIGHT_PAIRS] = kiln_pack(values[2 * e], values[2 * e + 1]);
 }
 
-#if defined(KILN_PART_f16)
-#define KILN_SILU_MUL_BOUND        0x5500u /* SiLU's bound, 80, as an element */
-#define KILN_SILU_MUL_FMA(a, b, c) kiln_sm80_fma_f16x2(a, b, c)
-#else
-#define KILN_SILU_MUL_BOUND        0x42a0u
-#define KILN_SILU_MUL_FMA(a, b, c) kiln_sm80_fma_bf16x2(a, b, c)
-#endif
-
 /* Whether no gate of COUNT eights is beyond SiLU's bound in magnitude. NaN is. */
-template <int COUNT> KILN_INLINE bool kiln_silu_mul_are_within(const kiln_eight_loaded *gates, float bound) {
-#if KILN_PAIRS_COMPARED
-    uint32_t greatest = gates[0].vector.words[0];
+template <int COUNT> KILN_INLINE bool kiln_silu_mul_are_within(const kiln_eight_loaded *eights, float bound) {
+    kiln_gates gates = kiln_gates_none();
     KILN_UNROLL
-    for (int i = 1; i < COUNT * 4; i++)
-        greatest = kiln_pair_greater_or_nan(greatest, gates[i / 4].vector.words[i % 4]);
-    return kiln_pair_greater_or_nan(greatest, greatest >> 16) << 17 <= KILN_SILU_MUL_BOUND << 17;
-#elif defined(KILN_PART_f32)
-    kiln_packed squares = kiln_packed_of(0.0f), pairs[KILN_EIGHT_PAIRS];
-    KILN_UNROLL
-    for (int i = 0; i < COUNT; i++) {
-        kiln_eight_pairs(pairs, &gates[i]);
-        KILN_UNROLL
-        for (int e = 0; e < KILN_EIGHT_PAIRS; e++)
-            squares = kiln_packed_fma(pairs[e], pairs[e], squares);
-    }
-    return kiln_packed_within(squares, bound);
-#else /* no sum of squares, two at a time, is less than one of them, rounded as 80 squared need not be */
-    uint32_t squares = 0;
-    float pair[2];
-    KILN_UNROLL
-    for (int i = 0; i < COUNT * 4; i++)
-        squares = KILN_SILU_MUL_FMA(gates[i / 4].vector.words[i % 4], gates[i / 4].vector.words[i % 4], squares);
-    kiln_pair_values(pair, squares);
-    return pair[0] + pair[1] < bound * bound;
+    for (int i = 0; i < COUNT * 4; i++) {
+#if defined(KILN_PART_f32)
+        const auto *half = &eights[i / 4].halves[i / 2 % 2];
+        kiln_gates_take(&gates, i % 2 ? half->high : half->low);
+#else
+        kiln_gates_take(&gates, eights[i / 4].vector.words[i % 4]);
 #endif
+    }
+    return kiln_gates_within(gates, bound);
 }
 
 /* The results of COUNT eights of a thread, `step` columns apart from each other. */

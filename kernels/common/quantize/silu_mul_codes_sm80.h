@@ -7,7 +7,7 @@
 #include "kernels/common/tuned.h"
 
 #undef KILN_ENTRY_HEAD
-#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
+#define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, KILN_SILU_MUL_RESIDENT) void
 
 #define KILN_SILU_MUL_CODES_SM80(op, format)                         \
     KILN_ENTRY(op, kiln_silu_mul_codes_args) {                       \

@@ -206,7 +206,8 @@ typedef struct account {
     uint64_t launches;
 } account;
 
-static void count(const sim_control *sim, const char *kernel, account *out) {
+/* False where the kernel was not launched. */
+static bool count(const sim_control *sim, const char *kernel, account *out) {
     static sim_launch launch;
     *out = (account){.launches = 0};
     for (uint64_t i = 0; sim->launch(i, &launch); i++) {
@@ -217,7 +218,7 @@ static void count(const sim_control *sim, const char *kernel, account *out) {
         SIM_COUNTERS(ADD)
 #undef ADD
     }
-    if (!out->launches) exit(cli_error(CLI_SYSTEM, "kernels.def: the call of %s does not launch it", kernel));
+    return out->launches != 0;
 }
 
 /* What the image that was chosen on a device says of a kernel. */
@@ -247,9 +248,12 @@ static void take_counts(row *out, const account *counted, const place *at, uint6
     out->issue = (double)issues * (double)at->info.wave_size * each / at->card->lane_instructions * 1e12;
 }
 
-/* False where the image that was chosen does not have the kernel. */
-static bool make_row(row *out, const row *first, const kiln_operator_function *function, const kiln_bundle *bundle,
-                     place *at) {
+/* Whether a row was made: the image that was chosen may not have the kernel, or be one that has a row already, and the
+ * call may be for another kernel. */
+typedef enum outcome { MADE, NO_ROW, OTHER_KERNEL } outcome;
+
+static outcome make_row(row *out, const row *first, const kiln_operator_function *function, const kiln_bundle *bundle,
+                        place *at) {
     static account counted;
     operator_call call;
     const kiln_module *module;
@@ -258,9 +262,9 @@ static bool make_row(row *out, const row *first, const kiln_operator_function *f
     char name[128];
     snprintf(name, sizeof name, "kiln_%s_%s", out->of->kernel, function->part);
     const kiln_kernel_info told = told_of(at, bundle, function->part, name, &module, &image);
-    if (told.absent) return false;
+    if (told.absent) return NO_ROW;
     for (; first < out; first++) /* sm_89 has few images of its own, and runs those of sm_86 */
-        if (!strcmp(first->image, image.target) && first->text == (image.kind == KILN_IMAGE_PTX)) return false;
+        if (!strcmp(first->image, image.target) && first->text == (image.kind == KILN_IMAGE_PTX)) return NO_ROW;
     ok(kiln_module_find_kernel(module, name, &kernel));
     done(call_begin(&call, "report", function->name));
     set_sizes(&call, out->of->settings);
@@ -271,7 +275,10 @@ static bool make_row(row *out, const row *first, const kiln_operator_function *f
     at->sim->reset();
     ok(call_launch(&call, &at->stream));
     ok(kiln_stream_sync(&at->stream));
-    count(at->sim, name, &counted);
+    if (!count(at->sim, name, &counted)) {
+        call_free(&call, at->device);
+        return OTHER_KERNEL;
+    }
     take_counts(out, &counted, at, elements_of(field_of(&call, out->of->tensor)));
     call_free(&call, at->device);
 
@@ -287,7 +294,7 @@ static bool make_row(row *out, const row *first, const kiln_operator_function *f
     out->spills = told.spill_bytes;
     out->shared = told.shared_bytes + dynamic;
     out->occupancy = 100 * out->blocks * waves / at->waves;
-    return true;
+    return MADE;
 }
 
 /* Whether the operator is among those that the program's arguments name, if any. */
@@ -298,6 +305,11 @@ static bool is_wanted(const char *op, char **names) {
     return false;
 }
 
+/* Whether a row of kernels.def has another call of the kernel of the row before. */
+static bool is_further(size_t number) {
+    return number && number < REPORTS && !strcmp(reports[number].kernel, reports[number - 1].kernel);
+}
+
 /* Every kernel in the order of kernels.def, of each part, on each device. The result is the caller's to free. */
 static row *make_rows(char **names, size_t *out_count) {
     const kiln_operator *const *operators;
@@ -306,7 +318,7 @@ static row *make_rows(char **names, size_t *out_count) {
     row *rows = NULL;
     *out_count = 0;
     for (size_t i = 0; i < REPORTS; i++) {
-        if (!is_wanted(reports[i].op, names)) continue;
+        if (!is_wanted(reports[i].op, names) || is_further(i)) continue;
         const kiln_operator *op = NULL;
         for (size_t o = 0; o < operator_count; o++)
             if (!strcmp(operators[o]->name, reports[i].op)) op = operators[o];
@@ -317,8 +329,15 @@ static row *make_rows(char **names, size_t *out_count) {
             const row *first = &rows[*out_count];
             for (size_t p = 0; p < place_count; p++) {
                 row *out = &rows[*out_count];
-                *out = (row){.of = &reports[i]};
-                if (make_row(out, first, &op->functions[f], op->bundle, &places[p])) (*out_count)++;
+                size_t number = i;
+                outcome made;
+                do {
+                    *out = (row){.of = &reports[number]};
+                    made = make_row(out, first, &op->functions[f], op->bundle, &places[p]);
+                } while (made == OTHER_KERNEL && is_further(++number));
+                if (made == OTHER_KERNEL)
+                    exit(cli_error(CLI_SYSTEM, "kernels.def: no call of %s launches it", reports[i].kernel));
+                *out_count += made == MADE;
             }
         }
     }
@@ -424,7 +443,8 @@ static void print_row(const row *r) {
 static void print_section(const report *first) {
     printf("\n## %s\n\n", first->op);
     for (const report *r = first; r < reports + REPORTS && !strcmp(r->op, first->op); r++)
-        printf("- `%s`: %s; for each element of `%s`\n", r->kernel, r->settings, r->tensor);
+        printf("- `%s`%s: %s; for each element of `%s`\n", r->kernel,
+               is_further((size_t)(r - reports)) ? ", where that is for another kernel" : "", r->settings, r->tensor);
     printf("\n| kernel | image | registers | spills | shared | blocks | occupancy | bytes read | written | sectors |"
            " conflicts | instructions | memory | issue | bound |\n"
            "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n");
