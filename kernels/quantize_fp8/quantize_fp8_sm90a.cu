@@ -9,10 +9,11 @@
 #include "kernels/common/quantize/codes_sm90a.h"
 #include "kernels/common/tuned.h"
 
-#define KILN_QUANTIZE_EIGHT(values, bound) kiln_e4m3_eight(values, bound)
-#define KILN_QUANTIZE_MOST                 448.0f
-#define KILN_QUANTIZE_UNIT                 1.0f
-#define KILN_QUANTIZE_FINITE(values)       kiln_e4m3_word(values)
+#define KILN_QUANTIZE_EIGHT(values, bound)   kiln_e4m3_eight(values, bound)
+#define KILN_QUANTIZE_BOUNDED(values, bound) kiln_e4m3_eight(values, bound)
+#define KILN_QUANTIZE_MOST                   448.0f
+#define KILN_QUANTIZE_UNIT                   1.0f
+#define KILN_QUANTIZE_FINITE(values)         kiln_e4m3_word(values)
 #include "kernels/common/quantize/quantize_transposed_cluster.h"
 #include "kernels/common/quantize/quantize_transposed_tile.h"
 
@@ -25,12 +26,12 @@ KILN_ENTRY(quantize_fp8_transposed, kiln_quantize_transposed_args) {
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
 
-#define KILN_QUANTIZE_BOUNDED(values, bound) kiln_e4m3_eight(values, bound)
 #include "kernels/common/quantize/quantize_sm90a.h"
 
 KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
     KILN_SHARED kiln_codes_exchange exchange;
-    if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums);
+    KILN_DYNAMIC_SHARED(kiln_vector, tile);
+    if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums, tile);
 }
 
 KILN_TUNED_PARTS(f16 bf16)

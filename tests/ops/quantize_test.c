@@ -195,6 +195,15 @@ static void test_even_rows(kiln_stream *stream) {
         }
 }
 
+/* Blocks of 128 x 128, whole ones and parts, of aligned vectors, with special numbers and without. */
+static void test_blocks(kiln_stream *stream) {
+    for (precision p = precision_first(); p < precision_end(); p++)
+        for (int i = 0; i < 4; i++) {
+            shape s = {.fp8 = i % 2, .source = COMPUTED, .rows = 150, .cols = 264, .scale_rows = 2, .scale_cols = 3};
+            run(stream, p, s, i < 2 ? any_number : special_number);
+        }
+}
+
 /* Every number that there is in 16 bits, as a code; in f32 those at which the code changes. */
 static void test_every_number(kiln_stream *stream) {
     for (precision p = precision_first(); p < precision_end(); p++)
@@ -295,8 +304,13 @@ static void test_refusals(kiln_stream *stream) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        on_each_device(test_scales),    on_each_device(test_even_rows), on_each_device(test_every_number),
-        on_each_device(test_many_rows), on_each_device(test_zeros),     on_each_device(test_scales_given_again),
+        on_each_device(test_scales),
+        on_each_device(test_even_rows),
+        on_each_device(test_blocks),
+        on_each_device(test_every_number),
+        on_each_device(test_many_rows),
+        on_each_device(test_zeros),
+        on_each_device(test_scales_given_again),
         on_one_device(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,4 +126,13 @@ static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantiz
     return kiln__grid(name, tiles, ((uint64_t)call->rows + args->block_rows - 1) / args->block_rows, config);
 }
 
+/* Gives a prepared launch shared memory for a block's tile, but for each thread's first vector, where its kernel keeps
+ * it there (quantize_gpu.h). */
+static inline void kiln__quantize_hold(kiln_backend_id backend, const kiln_quantize_args *args, unsigned size_log2,
+                                       kiln_launch_config *config) {
+    const uint32_t bytes = (KILN_QUANTIZE_GROUP * KILN_QUANTIZE_GROUP << 1) - KILN_BLOCK * KILN_VECTOR_BYTES;
+    const bool shared = args->scale_lanes_log2 > args->shape.lanes_log2;
+    if (backend == KILN_BACKEND_CUDA && shared && size_log2 == 1) config->dynamic_shared_bytes = bytes;
+}
+
 #endif

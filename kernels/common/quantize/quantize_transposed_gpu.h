@@ -1,5 +1,6 @@
 /* The kernel of quantize_fp8 and quantize_int8 on devices where x's columns are not adjacent. The includer defines
- * KILN_QUANTIZE_EIGHT as for quantize_gpu.h, and its entry point over kiln_quantize_transposed.
+ * KILN_QUANTIZE_EIGHT as for quantize_gpu.h, KILN_QUANTIZE_BOUNDED as for quantize_sm90a.h where that is faster, and
+ * its entry point over kiln_quantize_transposed.
  *
  * A block turns a tile in shared memory (transposed_gpu.h), finds the greatest magnitudes there if scales are computed,
  * and stores the codes, 32 bytes of a row at a time. Where a scale is of more than a tile, of whole rows or of 128
@@ -25,6 +26,10 @@
 #include "kernels/common/quantize/quantize_gpu.h"
 #include "kernels/common/quantize/quantize_transposed_args.h"
 #include "kernels/common/quantize/transposed_greatest.h"
+
+#if !defined(KILN_QUANTIZE_BOUNDED)
+#define KILN_QUANTIZE_BOUNDED(values, bound) KILN_QUANTIZE_EIGHT(values, bound)
+#endif
 
 typedef struct kiln_quantize_transposed_shared {
     float of_lines[KILN_TRANSPOSED_LINES]; /* the greatest magnitudes */
@@ -53,9 +58,9 @@ KILN_INLINE void kiln_quantize_transposed_scales(const kiln_quantize_transposed_
     if (q->scales && kiln_quantize_is_first(q, row, kiln_tile())) q->scales[place] = scale;
 }
 
-/* The codes of a tile. */
+/* The codes of a tile. computed: factors are those of its own elements. */
 KILN_INLINE void kiln_quantize_transposed_put(const kiln_quantize_transposed_args *args, kiln_transposed_tile at,
-                                              const kiln_vector *tile, const float *factors) {
+                                              const kiln_vector *tile, const float *factors, bool computed) {
     const kiln_quantize_args *q = &args->quantize;
     const uint32_t line = kiln_thread() / KILN_LINE_THREADS, r = line & ((1u << args->x.rows_log2) - 1);
     if (r >= at.rows) return;
@@ -76,7 +81,8 @@ KILN_INLINE void kiln_quantize_transposed_put(const kiln_quantize_transposed_arg
             values[j] = two.x;
             values[j + 1] = two.y;
         }
-        kiln_eight_bytes bytes = KILN_QUANTIZE_EIGHT(values, q->smax);
+        kiln_eight_bytes bytes =
+            computed ? KILN_QUANTIZE_BOUNDED(values, q->smax) : KILN_QUANTIZE_EIGHT(values, q->smax);
         if (whole || (q->shape.wide && c + KILN_VECTOR <= at.cols)) {
             kiln_quantize_codes words;
             KILN_UNROLL
@@ -121,7 +127,7 @@ KILN_INLINE void kiln_quantize_transposed(const kiln_quantize_transposed_args *a
         }
         kiln_barrier();
         if (again)
-            kiln_quantize_transposed_put(args, at, tile, shared->factors);
+            kiln_quantize_transposed_put(args, at, tile, shared->factors, false);
         else
             kiln_transposed_take(t, tile, &greatest);
         if (args->held == 1) kiln_barrier(); /* else that of the next step is in front of the next use of the tile */

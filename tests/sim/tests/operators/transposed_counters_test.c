@@ -1,6 +1,7 @@
 /* What amax, quantize_fp8, quantize_int8 and quantize_nvfp4 touch of a transposed tensor, counted, on simulated
  * devices: each element is read once, or twice for scales of rows for which a block has no memory, in full sectors and,
- * but for NVFP4, without meeting a bank of shared memory twice.
+ * but for NVFP4, without meeting a bank of shared memory twice. On NVIDIA's devices
+ * blocks of 128 x 128 are read once of any tensor.
  *
  * KILN_SIM_DEVICES names the devices; unset, one of each way to compile. */
 #include "tests/assert_ok.h"
@@ -47,9 +48,10 @@ static sim_counters counted(const char *kernel) {
     return launch.counters;
 }
 
-/* x of f16, whose rows are adjacent. */
+/* x of f16, whose rows are adjacent, or with an empty `kernel` columns. */
 static sim_counters quantized(bool fp8, int64_t rows, int64_t cols, int64_t scale_rows, int64_t scale_cols,
                               const char *kernel) {
+    const int64_t row_stride = *kernel ? 1 : cols, col_stride = *kernel ? rows : 1;
     const kiln_quantize_fp8_params of_fp8 = {.codes = codes,
                                              .scales = scales,
                                              .x = x,
@@ -57,8 +59,8 @@ static sim_counters quantized(bool fp8, int64_t rows, int64_t cols, int64_t scal
                                              .cols = cols,
                                              .scale_rows = scale_rows,
                                              .scale_cols = scale_cols,
-                                             .x_stride = 1,
-                                             .x_col_stride = rows};
+                                             .x_stride = row_stride,
+                                             .x_col_stride = col_stride};
     const kiln_quantize_int8_params of_int8 = {.codes = codes,
                                                .scales = scales,
                                                .x = x,
@@ -66,10 +68,10 @@ static sim_counters quantized(bool fp8, int64_t rows, int64_t cols, int64_t scal
                                                .cols = cols,
                                                .scale_rows = scale_rows,
                                                .scale_cols = scale_cols,
-                                               .x_stride = 1,
-                                               .x_col_stride = rows};
+                                               .x_stride = row_stride,
+                                               .x_col_stride = col_stride};
     char name[64];
-    snprintf(name, sizeof name, "kiln_quantize_%s_%s_f16", fp8 ? "fp8" : "int8", kernel);
+    snprintf(name, sizeof name, "kiln_quantize_%s%s_f16", fp8 ? "fp8" : "int8", kernel);
     sim.reset();
     assert_ok(fp8 ? kiln_quantize_fp8_f16(&stream, &of_fp8) : kiln_quantize_int8_f16(&stream, &of_int8));
     return counted(name);
@@ -79,7 +81,7 @@ static void groups_are_read_once(void **state) {
     (void)state;
     const uint64_t size = ROWS * COLS, written = size + ROWS * COLS / GROUP * sizeof(float);
     for (int fp8 = 0; fp8 < 2; fp8++) {
-        const sim_counters c = quantized(fp8, ROWS, COLS, ROWS, COLS / GROUP, "transposed");
+        const sim_counters c = quantized(fp8, ROWS, COLS, ROWS, COLS / GROUP, "_transposed");
         assert_int_equal(c.global_read_bytes, size * ELEMENT);
         assert_int_equal(c.global_written_bytes, written);
         assert_int_equal(c.shared_conflicts, 0);
@@ -91,8 +93,9 @@ static void groups_are_read_once(void **state) {
 
 static void blocks_are_read_once(void **state) {
     (void)state;
-    for (int fp8 = 0; fp8 < 2; fp8++) {
-        const sim_counters c = quantized(fp8, ROWS, COLS, 1, COLS / GROUP, "transposed");
+    for (int i = 0; i < 4; i++) {
+        if (i % 2 == 0 && info.backend == KILN_BACKEND_ROCM) continue;
+        const sim_counters c = quantized(i / 2, ROWS, COLS, 1, COLS / GROUP, i % 2 ? "_transposed" : "");
         assert_int_equal(c.global_read_bytes, ROWS * COLS * ELEMENT);
         assert_int_equal(c.global_written_bytes, ROWS * COLS + COLS / GROUP * sizeof(float));
         assert_int_equal(c.shared_conflicts, 0);
@@ -105,7 +108,7 @@ static void rows_are_read_once_where_there_is_memory(void **state) {
     const bool held = info.max_shared_bytes > 128 << 10;
     const uint64_t size = ROWS * WIDE * ELEMENT;
     for (int fp8 = 0; fp8 < 2; fp8++) {
-        const sim_counters c = quantized(fp8, ROWS, WIDE, ROWS, 1, "transposed");
+        const sim_counters c = quantized(fp8, ROWS, WIDE, ROWS, 1, "_transposed");
         assert_in_range(c.global_read_bytes, size, held ? size : 2 * size - 1);
         assert_int_equal(c.global_written_bytes, ROWS * WIDE + ROWS * sizeof(float));
         assert_int_equal(c.shared_conflicts, 0);
@@ -115,7 +118,7 @@ static void rows_are_read_once_where_there_is_memory(void **state) {
 static void clusters_read_long_rows_once(void **state) {
     (void)state;
     const bool clusters = info.backend == KILN_BACKEND_CUDA && info.target.compute_capability == 90;
-    const char *kernel = clusters ? "transposed_cluster" : "transposed";
+    const char *kernel = clusters ? "_transposed_cluster" : "_transposed";
     const uint64_t size = CLUSTER_ROWS * CLUSTER_COLS, read = size * ELEMENT, of_scales = CLUSTER_ROWS * sizeof(float);
     for (int fp8 = 0; fp8 < 2; fp8++) {
         const sim_counters c = quantized(fp8, CLUSTER_ROWS, CLUSTER_COLS, CLUSTER_ROWS, 1, kernel);
