@@ -15,23 +15,27 @@ static void keep_blocks(const kiln_device_info *device, kiln_codes_args *args, k
     config->dynamic_shared_bytes = (args->kept ? args->kept : 1) * bytes;
 }
 
-/* How many eights of a row threads of silu_mul_nvfp4_held have of a part. */
-static uint32_t held_of(unsigned part) {
-    return KILN_SILU_MUL_HELD >> (kiln__part_size_log2(part) - 1);
+/* How many eights of a row threads of silu_mul_nvfp4_held have of a part, as a logarithm. */
+static unsigned held_log2(unsigned part) {
+    enum { OF_16_BITS = 3 };
+    _Static_assert(KILN_SILU_MUL_HELD == 1 << OF_16_BITS, "as codes_held.h says");
+    return OF_16_BITS + 1 - kiln__part_size_log2(part);
 }
 
-/* Divides rows among blocks of that kernel, whose threads have `each` eights: a block has a row, or, of rows that a
- * warp is enough for, as many as it has threads for. */
-static kiln_status divide_held(const char *name, kiln_codes_args *args, uint32_t each, kiln_launch_config *config) {
-    const uint32_t needed = (args->eights + each - 1) / each;
-    unsigned lanes_log2 = KILN_SILU_MUL_LEAST_LOG2;
-    while (1u << lanes_log2 < needed && lanes_log2 <= KILN_SUBGROUP_LOG2)
-        lanes_log2++;
-    const bool of_block = lanes_log2 > KILN_SUBGROUP_LOG2;
-    KILN__TRY(kiln__codes_divide(name, of_block ? KILN_BLOCK_LOG2 : lanes_log2, args, config));
-    config->block[0] = of_block ? (needed + KILN_SUBGROUP - 1) / KILN_SUBGROUP * KILN_SUBGROUP : KILN_SILU_MUL_MOST;
+/* Divides rows among blocks of that kernel: a block has a row, as they were divided, or, of rows that a warp is enough
+ * for, as many as it has threads for. */
+static kiln_status divide_held(const char *name, kiln_codes_args *args, unsigned each_log2,
+                               kiln_launch_config *config) {
+    const unsigned warp_log2 = each_log2 + KILN_SUBGROUP_LOG2;
+    const uint32_t needed = (args->eights - 1) >> each_log2; /* threads, less one */
     config->dynamic_shared_bytes = 0;
-    return KILN_OK;
+    if (args->eights > 1u << warp_log2) {
+        config->block[0] = (((args->eights - 1) >> warp_log2) + 1) << KILN_SUBGROUP_LOG2;
+        return KILN_OK;
+    }
+    const unsigned lanes_log2 =
+        needed >> KILN_SILU_MUL_LEAST_LOG2 ? 32 - (unsigned)__builtin_clz(needed) : (unsigned)KILN_SILU_MUL_LEAST_LOG2;
+    return kiln__codes_divide(name, lanes_log2, args, config);
 }
 
 static kiln_status silu_mul_nvfp4(kiln_stream *stream, const kiln_silu_mul_nvfp4_params *params, unsigned part,
@@ -61,8 +65,9 @@ static kiln_status silu_mul_nvfp4(kiln_stream *stream, const kiln_silu_mul_nvfp4
     KILN__TRY(
         kiln__operator_require(stream, KILN__OPERATOR_silu_mul_nvfp4, part, &kiln__bundle_silu_mul_nvfp4, &module));
     const kiln_kernel *held = &module->kernels[KERNEL_silu_mul_nvfp4_held];
-    if (!held->info.absent && kiln__codes_held(&args.out) && args.out.eights <= KILN_SILU_MUL_MOST * held_of(part)) {
-        KILN__TRY(divide_held(name, &args.out, held_of(part), &config));
+    if (!held->info.absent && kiln__codes_held(&args.out) &&
+        args.out.eights <= (uint32_t)KILN_SILU_MUL_MOST << held_log2(part)) {
+        KILN__TRY(divide_held(name, &args.out, held_log2(part), &config));
         return kiln__operator_launch(stream, held, &config, &args, sizeof args);
     }
     if (!args.four) keep_blocks(&stream->device->info, &args.out, &config);
