@@ -22,14 +22,16 @@ static unsigned held_log2(unsigned part) {
     return OF_16_BITS + 1 - kiln__part_size_log2(part);
 }
 
-/* Divides rows among blocks of that kernel: a block has a row, as they were divided, or, of rows that a warp is enough
- * for, as many as it has threads for. */
+/* Divides rows among blocks of that kernel: a block has a row, as those of many columns were divided already, or, of
+ * rows that a warp is enough for, as many as it has threads for. */
 static kiln_status divide_held(const char *name, kiln_codes_args *args, unsigned each_log2,
                                kiln_launch_config *config) {
     const unsigned warp_log2 = each_log2 + KILN_SUBGROUP_LOG2;
     const uint32_t needed = (args->eights - 1) >> each_log2; /* threads, less one */
     config->dynamic_shared_bytes = 0;
     if (args->eights > 1u << warp_log2) {
+        if (args->shape.lanes_log2 != KILN_BLOCK_LOG2) /* few columns, but scales of many */
+            KILN__TRY(kiln__codes_divide(name, KILN_BLOCK_LOG2, args, config));
         config->block[0] = (((args->eights - 1) >> warp_log2) + 1) << KILN_SUBGROUP_LOG2;
         return KILN_OK;
     }

@@ -352,6 +352,15 @@ static void test_many_rows(kiln_stream *stream) {
     }
 }
 
+/* Scales of many more columns than there are. */
+static void test_many_scales(kiln_stream *stream) {
+    for (int i = 0; i < 2; i++) {
+        shape s = {.producer = (producer)i, .q = quantising_of(NVFP4, 3, 64, 0), .second = true, .wanted = true};
+        s.q.scale_cols = 140;
+        run(stream, (precision)(precision_end() - 1), s, any_number);
+    }
+}
+
 /* More columns than a block keeps in shared memory. */
 static void test_long_rows(kiln_stream *stream) {
     for (int i = 0; i < 3; i++) {
@@ -549,6 +558,7 @@ int main(void) {
         on_each_device(test_long_rows),
         on_each_device(test_rows_in_registers),
         on_each_device(test_many_long_rows),
+        on_each_device(test_many_scales),
         cmocka_unit_test(test_reciprocal),
         cmocka_unit_test(test_reciprocal_of_16_bits),
         cmocka_unit_test(test_gated),
