@@ -7,14 +7,14 @@
 
 #define W8A8_INTEGERS 0
 #define CODES_UNIT    KILN_E4M3_UNIT
-enum { CODES_VECS = KILN_E4M3_VECS };
+enum { CODES_VECS = KILN_E4M3_VECS, CODES_PARTS = KILN_E4M3_PARTS };
 
 KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
     kiln_e4m3_load(tile, codes, count);
 }
 
-KILN_INLINE void codes_vecs(kiln_vec *to, const uint8_t *codes) {
-    kiln_e4m3_vecs(to, codes);
+KILN_INLINE void codes_vecs(kiln_vec *to, const uint8_t *codes, size_t part) {
+    kiln_e4m3_part(to, codes, part);
 }
 
 #include "kernels/common/matmul/w8a8_cpu.h"

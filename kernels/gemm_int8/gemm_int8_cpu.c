@@ -7,7 +7,7 @@
 
 #define W8A8_INTEGERS 1
 #define CODES_UNIT    1.0f
-enum { CODES_VECS = 1 };
+enum { CODES_VECS = 1, CODES_PARTS = 1 };
 
 KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
     KILN_INDEPENDENT
@@ -15,7 +15,8 @@ KILN_INLINE void codes_load(float *tile, const uint8_t *codes, size_t count) {
         tile[i] = (float)(int8_t)codes[i];
 }
 
-KILN_INLINE void codes_vecs(kiln_vec *to, const uint8_t *codes) {
+KILN_INLINE void codes_vecs(kiln_vec *to, const uint8_t *codes, size_t part) {
+    (void)part;
 #if defined(__AVX512F__)
     to[0] = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)codes)));
 #elif defined(__AVX2__) && defined(__FMA__)

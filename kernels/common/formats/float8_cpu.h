@@ -17,11 +17,10 @@
  * width of its numbers. Numbers that are stored are converted in registers, since each store takes its turn. */
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
 #define KILN_E4M3_UNIT 0x1p-8f
-enum { KILN_E4M3_VECS = 2 };
+enum { KILN_E4M3_VECS = 2, KILN_E4M3_PARTS = 2 };
 
-KILN_INLINE void kiln_e4m3_convert(kiln_vec *to, const uint8_t *codes, bool multiplied) {
-    const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)codes));
-    const __m512i bits = _mm512_slli_epi16(wide, 7);                      /* whose bit 14 is the sign's as well */
+/* From codes as integers times 128: bit 14 is the sign's as well. */
+KILN_INLINE void kiln_e4m3_widen(kiln_vec *to, __m512i bits, bool multiplied) {
     const __m512i next = _mm512_add_epi16(bits, _mm512_set1_epi16(0x80)); /* NaN's alone has another */
     const __m512i both = _mm512_ternarylogic_epi32(bits, next, _mm512_set1_epi16(0x4000), 0x78); /* a ^ (b & c) */
     _Alignas(64) __m256i halves[2] = {_mm512_castsi512_si256(both), _mm512_extracti64x4_epi64(both, 1)};
@@ -31,6 +30,16 @@ KILN_INLINE void kiln_e4m3_convert(kiln_vec *to, const uint8_t *codes, bool mult
     }
     to[0] = _mm512_cvtph_ps(halves[0]);
     to[1] = _mm512_cvtph_ps(halves[1]);
+}
+
+KILN_INLINE void kiln_e4m3_convert(kiln_vec *to, const uint8_t *codes, bool multiplied) {
+    const __m512i wide = _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)(const void *)codes));
+    kiln_e4m3_widen(to, _mm512_slli_epi16(wide, 7), multiplied);
+}
+
+KILN_INLINE void kiln_e4m3_part(kiln_vec *to, const uint8_t *codes, size_t part) {
+    const __m512i factors = _mm512_set1_epi16(part ? (short)0x8000 : 0x80);
+    kiln_e4m3_widen(to, _mm512_maddubs_epi16(factors, _mm512_loadu_si512(codes)), true);
 }
 #elif defined(__AVX2__) && defined(__FMA__) && defined(__F16C__)
 #define KILN_E4M3_UNIT 0x1p-8f
@@ -113,6 +122,18 @@ enum { KILN_E4M3_AT_A_TIME = KILN_E4M3_VECS * KILN_VEC };
 KILN_INLINE void kiln_e4m3_vecs(kiln_vec *to, const uint8_t *codes) {
     kiln_e4m3_convert(to, codes, true);
 }
+
+/* For products both of whose factors come so: KILN_E4M3_PARTS times as many codes, in as many parts. Where there are
+ * two, those of even places and those of odd ones: a product of bytes widens and shifts every other code at once, in a
+ * unit of which the processor has two. With AVX2 that gained nothing for one row and lost 7 % for four. */
+#if !defined(__AVX512BW__) || !defined(__AVX512VL__)
+enum { KILN_E4M3_PARTS = 1 };
+
+KILN_INLINE void kiln_e4m3_part(kiln_vec *to, const uint8_t *codes, size_t part) {
+    (void)part;
+    kiln_e4m3_vecs(to, codes);
+}
+#endif
 
 /* The numbers of so many codes. */
 KILN_INLINE void kiln_e4m3_numbers(float *to, const uint8_t *codes) {

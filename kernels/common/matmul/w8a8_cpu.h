@@ -1,6 +1,8 @@
 /* gemm_fp8 and gemm_int8 on the CPU: the operators' definition. gemm_fp8_gpu.c and gemm_int8_gpu.c say what their
- * kernels and blocks do. The includer defines W8A8_INTEGERS, whether codes are integers, and codes_load(tile, codes,
- * count), which gives codes as f32, and its kernels over those of this header.
+ * kernels and blocks do. The includer defines W8A8_INTEGERS, whether codes are integers, codes_load(tile, codes,
+ * count), which gives codes as f32, codes_vecs(to, codes, part), which gives the CODES_PARTS parts of STEP codes as
+ * CODES_VECS vectors each, in an order that both factors share, in CODES_UNIT, and its kernels over those of this
+ * header.
  *
  * Codes become f32 in the first-level cache, a group of 128 columns at a time. The products of a group are added in
  * f32, which is exact for integers: they are below 2^21. Groups are then scaled and added in f32; where there are no
@@ -261,7 +263,7 @@ enum {
     PIECE = 1 << 12,    /* of them that are multiplied at a time, in a first-level cache: whole groups of each row */
     ROWS_STRIP = 4,     /* rows of b at a time, at most */
     AHEAD_BYTES = 1024, /* of a row of b, prefetched while the bytes before them are multiplied */
-    STEP = CODES_VECS * KILN_VEC /* codes that become vectors at a time */
+    STEP = CODES_PARTS * CODES_VECS * KILN_VEC /* codes that become vectors at a time */
 };
 _Static_assert(GROUP % STEP == 0, "whole vectors");
 
@@ -299,10 +301,18 @@ KILN_INLINE size_t rows_strip_of(size_t m) {
 
 /* Loads a group of codes of a row of a, with zeros after the last; vectors go into every m-th place. */
 KILN_OUTLINED void take_group(float *kept, const uint8_t *codes, size_t count, size_t m) {
-    float values[GROUP] = {0};
-    codes_load(values, codes, count);
-    for (size_t i = 0; i < GROUP; i += KILN_VEC)
-        KILN_VEC_STORE(kept + i * m, KILN_VEC_MUL(KILN_VEC_LOAD(values + i), KILN_VEC_SET(1 / CODES_UNIT)));
+    const kiln_vec factor = KILN_VEC_SET(1 / (CODES_UNIT * CODES_UNIT)); /* of both factors */
+    uint8_t group[GROUP] = {0};
+    memcpy(group, codes, count);
+    for (size_t i = 0; i < GROUP; i += STEP) {
+        KILN_UNROLL
+        for (size_t part = 0; part < CODES_PARTS; part++) {
+            kiln_vec numbers[CODES_VECS];
+            codes_vecs(numbers, group + i, part);
+            for (size_t v = 0; v < CODES_VECS; v++, kept += m * KILN_VEC)
+                KILN_VEC_STORE(kept, KILN_VEC_MUL(numbers[v], factor));
+        }
+    }
 }
 
 /* Takes a piece of m rows of a, the last one several times if there are fewer. */
@@ -322,18 +332,22 @@ KILN_INLINE void take_rows(float *kept, float *scales, const kiln_w8a8_args *arg
 KILN_INLINE void multiply_group(kiln_vec (*products)[ROWS_STRIP], const float *a, const uint8_t *const *b, size_t m) {
     const size_t count = rows_strip_of(m);
     for (size_t i = 0; i < GROUP; i += STEP) {
-        kiln_vec numbers[ROWS_STRIP][CODES_VECS];
         KILN_UNROLL
-        for (size_t c = 0; c < count; c++)
-            codes_vecs(numbers[c], b[c] + i);
-        KILN_UNROLL
-        for (size_t v = 0; v < CODES_VECS; v++) {
+        for (size_t part = 0; part < CODES_PARTS; part++) {
+            kiln_vec numbers[ROWS_STRIP][CODES_VECS];
             KILN_UNROLL
-            for (size_t r = 0; r < m; r++) {
-                const kiln_vec element = KILN_VEC_LOAD(a + (i + v * KILN_VEC) * m + r * KILN_VEC);
+            for (size_t c = 0; c < count; c++)
+                codes_vecs(numbers[c], b[c] + i, part);
+            KILN_UNROLL
+            for (size_t v = 0; v < CODES_VECS; v++) {
                 KILN_UNROLL
-                for (size_t c = 0; c < count; c++)
-                    products[r][c] = KILN_VEC_FMA(element, numbers[c][v], products[r][c]);
+                for (size_t r = 0; r < m; r++) {
+                    const kiln_vec element =
+                        KILN_VEC_LOAD(a + (i + (part * CODES_VECS + v) * KILN_VEC) * m + r * KILN_VEC);
+                    KILN_UNROLL
+                    for (size_t c = 0; c < count; c++)
+                        products[r][c] = KILN_VEC_FMA(element, numbers[c][v], products[r][c]);
+                }
             }
         }
     }
