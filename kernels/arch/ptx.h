@@ -127,6 +127,13 @@ static __device__ __forceinline__ uint32_t kiln_ptx_fma_bits(float a, float b, f
     return bits;
 }
 
+/* word & mask | others: the compiler makes two instructions of it where both are constants. */
+static __device__ __forceinline__ uint32_t kiln_ptx_and_or_word(uint32_t word, uint32_t mask, uint32_t others) {
+    uint32_t result;
+    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(word), "r"(mask), "r"(others));
+    return result;
+}
+
 /* ---- Integers of 4 bits as pairs of f16 ---- */
 
 /* The numbers less 8 in the lowest four bits of each half of a word. 1024 has the ulp of an integer. */
@@ -154,6 +161,13 @@ template <int MASK> static __device__ __forceinline__ float kiln_ptx_shfl_bfly(f
     float other;
     asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, 0xffffffff;" : "=f"(other) : "f"(value), "n"(MASK));
     return other;
+}
+
+/* The thread's number, which is read each time: registers need not hold it meanwhile. */
+static __device__ __forceinline__ uint32_t kiln_ptx_thread(void) {
+    uint32_t thread;
+    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread));
+    return thread;
 }
 
 /* Brings a line into L2. */

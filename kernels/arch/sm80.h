@@ -104,6 +104,17 @@ static __device__ __forceinline__ uint32_t kiln_sm80_shared_load(uint32_t shared
     return word;
 }
 
+/* Loads 16 bytes of shared memory, or 8, so aligned. */
+static __device__ __forceinline__ void kiln_sm80_shared_load_v4(uint32_t *words, uint32_t shared) {
+    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+                 : "r"(shared)
+                 : "memory");
+}
+static __device__ __forceinline__ void kiln_sm80_shared_load_v2(uint32_t *words, uint32_t shared) {
+    asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];" : "=r"(words[0]), "=r"(words[1]) : "r"(shared) : "memory");
+}
+
 /* Stores 16 bytes to shared memory, 16-byte aligned. */
 static __device__ __forceinline__ void kiln_sm80_shared_store_v4(uint32_t shared, const uint32_t *words) {
     asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(shared), "r"(words[0]), "r"(words[1]), "r"(words[2]),
@@ -127,6 +138,13 @@ static __device__ __forceinline__ void kiln_sm80_ldmatrix_x4_trans(uint32_t *wor
                  : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
                  : "r"(shared)
                  : "memory");
+}
+
+/* A matrix of 8 x 8 elements of 16 bits, of which each lane has two neighbours of a row, transposed. */
+static __device__ __forceinline__ uint32_t kiln_sm80_movmatrix_trans(uint32_t word) {
+    uint32_t result;
+    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
+    return result;
 }
 
 /* sums[16 x 8] += a[16 x 16] b[16 x 8]. */

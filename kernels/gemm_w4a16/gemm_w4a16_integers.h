@@ -4,6 +4,7 @@
 #ifndef KILN_KERNELS_GEMM_W4A16_INTEGERS_H
 #define KILN_KERNELS_GEMM_W4A16_INTEGERS_H
 
+#include "kernels/arch/ptx.h"
 #include "kernels/arch/sm80.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_layout.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_portable.h"
@@ -22,11 +23,9 @@ KILN_INLINE uint32_t fma_pair(uint32_t a, uint32_t b, uint32_t c) {
 #endif
 }
 
-/* word & mask | anchor: the compiler makes two instructions of it where both are constants. */
+/* The lowest four bits of each half of a word, below the anchor's. */
 KILN_INLINE uint32_t anchored(uint32_t word) {
-    uint32_t result;
-    asm("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(result) : "r"(word), "r"(0x000f000fu), "r"((uint32_t)ANCHOR));
-    return result;
+    return kiln_ptx_and_or_word(word, 0x000f000fu, ANCHOR);
 }
 
 /* The integers of a word, two by two, as a fragment: of row lane / 4 of a tile the first and the third pair, of the row

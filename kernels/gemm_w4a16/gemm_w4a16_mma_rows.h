@@ -273,10 +273,8 @@ template <uint32_t TILES> struct row_norm<TILES, false> {};
 template <uint32_t TILES>
 KILN_INLINE void norm_chunk(row_norm<TILES, true> *norm, row_tile<TILES> *tile, uint32_t c, uint32_t k) {
     kiln_vector factors;
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];" /* not before it is needed */
-                 : "=r"(factors.words[0]), "=r"(factors.words[1]), "=r"(factors.words[2]), "=r"(factors.words[3])
-                 : "r"(norm->factors + (k + kiln_thread() % 4 * KILN_VECTOR) * (uint32_t)sizeof(kiln_element))
-                 : "memory");
+    kiln_sm80_shared_load_v4(factors.words, /* not before it is needed */
+                             norm->factors + (k + kiln_thread() % 4 * KILN_VECTOR) * (uint32_t)sizeof(kiln_element));
     KILN_UNROLL
     for (uint32_t i = 0; i < TILES; i++) {
         float values[KILN_VECTOR];

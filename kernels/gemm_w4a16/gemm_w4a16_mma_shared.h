@@ -91,9 +91,7 @@ struct shared_place {
 };
 
 KILN_INLINE shared_place shared_place_of(const kiln_gemm_w4a16_shared_args &all) {
-    uint32_t thread;
-    asm volatile("mov.u32 %0, %%tid.x;" : "=r"(thread)); /* each time: registers need not hold it meanwhile */
-    const uint32_t warp = thread / 32;
+    const uint32_t warp = kiln_ptx_thread() / 32;
     shared_place place;
     place.number = warp % all.tiles;
     place.part = warp / all.tiles;
@@ -124,20 +122,6 @@ KILN_INLINE void fetch_slabs(const kiln_gemm_w4a16_shared_args &all, const share
 
 /* ---- Rows of a ---- */
 
-/* A vector of shared memory. Volatile: it stays behind the wait for its barrier. */
-KILN_INLINE void read_vector(kiln_vector *to, uint32_t from) {
-    asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(to->words[0]), "=r"(to->words[1]), "=r"(to->words[2]), "=r"(to->words[3])
-                 : "r"(from)
-                 : "memory");
-}
-
-KILN_INLINE void write_vector(uint32_t to, const kiln_vector &from) {
-    asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(from.words[0]), "r"(from.words[1]),
-                 "r"(from.words[2]), "r"(from.words[3])
-                 : "memory");
-}
-
 /* Where a lane's rows are: of each 8 of a that of lane / 4, or the last one for those that a does not have. */
 template <uint32_t TILES> struct lane_rows { uint32_t at[TILES]; };
 
@@ -160,12 +144,13 @@ KILN_INLINE void multiply_factors(const kiln_gemm_w4a16_args &args, const shared
                                   const lane_rows<TILES> &rows, uint32_t offset) {
     const uint32_t lane = kiln_thread() % 32;
     kiln_vector factors;
-    read_vector(&factors, a.factors + lane % 4 * (KILN_VECTOR * (uint32_t)sizeof(kiln_element)) + offset);
+    kiln_sm80_shared_load_v4(factors.words,
+                             a.factors + lane % 4 * (KILN_VECTOR * (uint32_t)sizeof(kiln_element)) + offset);
     __syncwarp(); /* the last row may have been read by several lanes */
     KILN_UNROLL
     for (uint32_t i = 0; i < TILES; i++) {
         multiply_pairs(&of_a[i], factors);
-        if (lane / 4 + 8 * i < (uint32_t)args.m) write_vector(rows.at[i] + offset, of_a[i]);
+        if (lane / 4 + 8 * i < (uint32_t)args.m) kiln_sm80_shared_store_v4(rows.at[i] + offset, of_a[i].words);
     }
 }
 
@@ -194,7 +179,7 @@ KILN_INLINE void prepare_step(const kiln_gemm_w4a16_args &args, const shared_row
         kiln_vector of_a[TILES];
         KILN_UNROLL
         for (uint32_t i = 0; i < TILES; i++)
-            read_vector(&of_a[i], rows.at[i] + offset);
+            kiln_sm80_shared_load_v4(of_a[i].words, rows.at[i] + offset);
         if (args.norm_weight) add_squares<TILES>(squares, of_a);
         if (args.pre_scale) multiply_factors<TILES>(args, a, of_a, rows, offset);
         KILN_UNROLL
@@ -288,7 +273,7 @@ KILN_INLINE void multiply_shared(const kiln_gemm_w4a16_args &args, float (*sums)
                     kiln_vector of_a[TILES];
                     KILN_UNROLL
                     for (uint32_t i = 0; i < TILES; i++)
-                        read_vector(&of_a[i], rows.at[i] + chunk * (uint32_t)sizeof(kiln_element));
+                        kiln_sm80_shared_load_v4(of_a[i].words, rows.at[i] + chunk * (uint32_t)sizeof(kiln_element));
                     multiply_anchored<TILES>(products, weights[s][t], of_a, c);
                 }
                 refill_weights(args, weights[s][t], from, t, a.last);

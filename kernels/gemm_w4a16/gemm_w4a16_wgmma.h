@@ -223,16 +223,10 @@ KILN_INLINE void load_weights(const kiln_gemm_w4a16_args &args, wgmma_weights<S>
                               const wgmma_groups &groups, const exchange_bytes &by, uint32_t k) {
     uint32_t codes[S::STEPS];
     if constexpr (S::STEPS == 4) {
-        asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"
-                     : "=r"(codes[0]), "=r"(codes[1]), "=r"(codes[2]), "=r"(codes[3])
-                     : "r"(integers)
-                     : "memory");
+        kiln_sm80_shared_load_v4(codes, integers);
         exchange_integers(codes + 2, by);
     } else {
-        asm volatile("ld.shared.v2.b32 {%0, %1}, [%2];"
-                     : "=r"(codes[0]), "=r"(codes[1])
-                     : "r"(integers + TURN * 8)
-                     : "memory");
+        kiln_sm80_shared_load_v2(codes, integers + TURN * 8);
     }
     exchange_integers(codes, by);
     KILN_UNROLL
@@ -354,13 +348,6 @@ KILN_INLINE void multiply_tile(const kiln_gemm_w4a16_args &args, wgmma_sums<S> *
 
 /* ---- The end of a tile: a thread has elements of two columns of d in 16, and of two rows in each 8 ---- */
 
-/* A matrix of 8 x 8 elements of 16 bits, of which each lane has two neighbours of a row, transposed. */
-KILN_INLINE uint32_t transposed(uint32_t word) {
-    uint32_t result;
-    asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(word));
-    return result;
-}
-
 /* Writes a vector of d as far as its place allows: at once, or by elements. */
 KILN_INLINE void write_vector(kiln_element *to, kiln_vector vector, bool aligned) {
     if (aligned) {
@@ -415,7 +402,7 @@ KILN_INLINE void write_columns(const kiln_gemm_w4a16_args &args, float *sums, ui
         for (uint32_t j = 0; j < 4; j++) {
             const float pair[2] = {KILN_FMA(scale, sums[i + 2 * j], bias[j % 2]),
                                    KILN_FMA(scale, sums[i + 2 * j + 1], bias[j % 2])};
-            vector.words[j] = transposed(kiln_pair_of(pair));
+            vector.words[j] = kiln_sm80_movmatrix_trans(kiln_pair_of(pair));
         }
         exchange(vector.words);
         const uint32_t at = row + 2 * i + lane % 4 / 2 * 8 + lane / 4;

@@ -34,6 +34,16 @@ page_has_every_header() {
 }
 check "kernels/common/README.md has every header" page_has_every_header
 
+# Device sources read as algorithms: raw instructions have wrappers. An empty template is none: it only says what a
+# compiler may not know.
+raw_instructions_are_wrapped() {
+    local found
+    found=$(grep -rnE 'asm(__)?( volatile)?\(\s*"[^"]' kernels --include='*.[ch]' --include='*.cu' |
+        grep -vE '^kernels/(arch/|common/(cpu|vec)\.h:)|_cpu\.[ch]:')
+    [ -z "$found" ] || { echo "raw instructions outside kernels/arch: $found"; return 1; }
+}
+check "raw instructions of devices are in kernels/arch alone" raw_instructions_are_wrapped
+
 # The objects know what they refer to only without a sanitizer's own calls.
 if [ "$KILN_CONFIG" = release ] || [ "$KILN_CONFIG" = debug ]; then
     check "the library calls nothing that prints, exits or reads the environment" calls_nothing_forbidden
