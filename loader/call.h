@@ -1,4 +1,4 @@
-/* Calls that were made before. Matrix products and attention check some twenty parameters, choose among the kernels of
+/* Calls that were made before. Matrix products, attention and rope check some twenty parameters, choose among the kernels of
  * an image and describe tensors to the hardware, which takes the host longer than to launch a kernel. What a call
  * launches depends on its parameters, its device and whether the stream's kernels overlap: so it is kept, and the next
  * call of the kind launches it again. Parameters hold addresses and sizes, never contents: those of the device's memory

@@ -29,9 +29,16 @@
             return again;                                                                                             \
     } while (0)
 
-/* Defines kiln_<op>_<part>_sized of an operator whose calls are kept, which calls the operator's host side:
- * kiln_status <op>(stream, params, params_size, part, name). */
-#define KILN__OPERATOR_FUNCTION(op, part)                                                                            \
+/* Defines kiln_<op>_<part>_sized, which calls the operator's host side: kiln_status <op>(stream, params, params_size,
+ * part, name). */
+#define KILN__OPERATOR_FUNCTION(op, part)                                                         \
+    kiln_status kiln_##op##_##part##_sized(kiln_stream *stream, const kiln_##op##_params *params, \
+                                           size_t params_size) {                                  \
+        return op(stream, params, params_size, KILN__PART_##part, #op "_" #part);                 \
+    }
+
+/* The same of an operator whose calls are kept: it launches by kiln__call_launch. */
+#define KILN__KEPT_OPERATOR_FUNCTION(op, part)                                                                       \
     kiln_status kiln_##op##_##part##_sized(kiln_stream *stream, const kiln_##op##_params *params,                    \
                                            size_t params_size) {                                                     \
         const unsigned slot = kiln__operator_slot(KILN__OPERATOR_##op, KILN__PART_##part);                           \

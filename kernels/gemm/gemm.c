@@ -369,7 +369,7 @@ static kiln_status gemm_workspace(kiln_stream *stream, const kiln_gemm_params *p
 }
 
 #define GEMM(part, size)                                                                                     \
-    KILN__OPERATOR_FUNCTION(gemm, part)                                                                      \
+    KILN__KEPT_OPERATOR_FUNCTION(gemm, part)                                                                 \
     kiln_status kiln_gemm_##part##_workspace_size_sized(kiln_stream *stream, const kiln_gemm_params *params, \
                                                         size_t params_size, size_t *out_size) {              \
         return gemm_workspace(stream, params, params_size, KILN__PART_##part, out_size, "gemm_" #part);      \

@@ -105,7 +105,7 @@ static kiln_status mha_workspace(kiln_stream *stream, const kiln_mha_params *par
 }
 
 #define MHA(part, size)                                                                                    \
-    KILN__OPERATOR_FUNCTION(mha, part)                                                                     \
+    KILN__KEPT_OPERATOR_FUNCTION(mha, part)                                                                \
     kiln_status kiln_mha_##part##_workspace_size_sized(kiln_stream *stream, const kiln_mha_params *params, \
                                                        size_t params_size, size_t *out_size) {             \
         return mha_workspace(stream, params, params_size, KILN__PART_##part, out_size, "mha_" #part);      \

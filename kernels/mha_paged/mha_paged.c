@@ -120,7 +120,7 @@ static kiln_status mha_paged_workspace(kiln_stream *stream, const kiln_mha_paged
 }
 
 #define MHA_PAGED(part, size)                                                                                          \
-    KILN__OPERATOR_FUNCTION(mha_paged, part)                                                                           \
+    KILN__KEPT_OPERATOR_FUNCTION(mha_paged, part)                                                                      \
     kiln_status kiln_mha_paged_##part##_workspace_size_sized(kiln_stream *stream, const kiln_mha_paged_params *params, \
                                                              size_t params_size, size_t *out_size) {                   \
         return mha_paged_workspace(stream, params, params_size, KILN__PART_##part, out_size, "mha_paged_" #part);      \

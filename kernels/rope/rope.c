@@ -108,10 +108,10 @@ KILN__HOST_SIDE kiln_status rope(kiln_stream *stream, const kiln_rope_params *pa
     uint64_t tile = (uint64_t)KILN_ROPE_HEADS << slots_log2;
     KILN__TRY(
         kiln__grid(name, ((uint64_t)heads + tile - 1) / tile, kiln__blocks(tokens, lanes_log2 + slots_log2), &config));
-    return kiln__operator_launch(stream, &module->kernels[KERNEL_rope], &config, &args, sizeof args);
+    return kiln__call_launch(stream, &module->kernels[KERNEL_rope], &config, &args, sizeof args);
 }
 
-#define FUNCTION(part, size) KILN__OPERATOR_FUNCTION(rope, part)
+#define FUNCTION(part, size) KILN__KEPT_OPERATOR_FUNCTION(rope, part)
 KILN__FLOAT_PARTS(FUNCTION)
 
 /* ---- Frequencies -------------------------------------------------------------------------------------------------

@@ -188,8 +188,8 @@ KILN__HOST_SIDE kiln_status rope_kv_store(kiln_stream *stream, const kiln_rope_k
     const uint64_t tile = (uint64_t)args.each << args.slots_log2;
     KILN__TRY(kiln__grid(name, (heads + tile - 1) / tile, kiln__blocks(args.tokens, args.lanes_log2 + args.slots_log2),
                          &config));
-    return kiln__operator_launch(stream, &module->kernels[KERNEL_rope_kv_store], &config, &args, sizeof args);
+    return kiln__call_launch(stream, &module->kernels[KERNEL_rope_kv_store], &config, &args, sizeof args);
 }
 
-#define FUNCTION(part, size) KILN__OPERATOR_FUNCTION(rope_kv_store, part)
+#define FUNCTION(part, size) KILN__KEPT_OPERATOR_FUNCTION(rope_kv_store, part)
 KILN__FLOAT_PARTS(FUNCTION)
