@@ -4,7 +4,7 @@
 
 /* ---- The table --------------------------------------------------------------------------------------------------- */
 
-enum { SLOTS_LOG2 = 10, NOT_KEPT = KILN__CALL_LAUNCHES + 1 };
+enum { SLOTS_LOG2 = 12, NOT_KEPT = KILN__CALL_LAUNCHES + 1 };
 
 /* What a call's launches depend on besides its parameters. A device's number is never given again; the state of a CUDA
  * stream says whether its kernels overlap. */

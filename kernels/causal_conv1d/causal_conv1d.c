@@ -2,6 +2,7 @@
 #include "kernels/causal_conv1d/causal_conv1d_args.h"
 #include <kiln/ops/conv.h>
 #define KILN_HOST causal_conv1d
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 enum { DILATION = 1 << 16 }; /* at most */

@@ -6,7 +6,7 @@
  * and defines the functions declared here, once for all precisions: `part` is the precision, `name` the function's name
  * for messages. The exported functions, one for each KILN_PART of <op>.def, come to them with an open stream and params
  * of this version's size. KERNEL_<kernel> numbers the kernels, and launch() loads the operator on first use. An
- * operator that defines KILN_HOST_KEEPS_CALLS, too, launches by kiln__call_launch: loader/call.h. */
+ * operator that defines KILN_HOST_KEEPS_CALLS, too, launches by launch() or kiln__call_launch: loader/call.h. */
 #include "kernels/common/host.h"
 
 #define KILN__JOIN_OF(before, name, after) before##name##after
@@ -79,5 +79,9 @@ static inline kiln_status launch(kiln_stream *stream, unsigned part, unsigned ke
     const kiln_module *module;
     KILN__TRY(kiln__operator_require(stream, KILN__JOIN(KILN__OPERATOR_, KILN_HOST, ), part,
                                      &KILN__JOIN(kiln__bundle_, KILN_HOST, ), &module));
+#ifdef KILN_HOST_KEEPS_CALLS
+    return kiln__call_launch(stream, &module->kernels[kernel], config, args, args_size);
+#else
     return kiln__operator_launch(stream, &module->kernels[kernel], config, args, args_size);
+#endif
 }

@@ -3,6 +3,7 @@
 #include "kernels/engram_gate/engram_gate_args.h"
 #include <kiln/ops/engram.h>
 #define KILN_HOST engram_gate
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 static kiln_status options_check(const char *name, const kiln_engram_gate_params *params, kiln_engram_gate_args *args) {

@@ -2,6 +2,7 @@
 #include "kernels/common/quantize/quantize_transposed_host.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST quantize_int8
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 static kiln_status quantize_int8(kiln_stream *stream, const kiln_quantize_int8_params *params, unsigned part,
@@ -35,9 +36,9 @@ static kiln_status quantize_int8(kiln_stream *stream, const kiln_quantize_int8_p
             kiln__operator_require(stream, KILN__OPERATOR_quantize_int8, part, &kiln__bundle_quantize_int8, &module));
         const kiln_kernel *cluster = &module->kernels[KERNEL_quantize_int8_transposed_cluster];
         if (kiln__quantize_transposed_cluster(cluster, kiln__part_size_log2(part), &transposed, &config))
-            return kiln__operator_launch(stream, cluster, &config, &transposed, sizeof transposed);
-        return kiln__operator_launch(stream, &module->kernels[KERNEL_quantize_int8_transposed], &config, &transposed,
-                                     sizeof transposed);
+            return kiln__call_launch(stream, cluster, &config, &transposed, sizeof transposed);
+        return kiln__call_launch(stream, &module->kernels[KERNEL_quantize_int8_transposed], &config, &transposed,
+                                 sizeof transposed);
     }
     KILN__TRY(kiln__quantize_prepare(name, &call, kiln__part_size_log2(part), &args, &config));
     if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;

@@ -5,6 +5,7 @@
 #include "kernels/quantize_nvfp4/quantize_nvfp4_transposed_args.h"
 #include <kiln/ops/quantize.h>
 #define KILN_HOST quantize_nvfp4
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 static kiln_status check_global(const char *name, const char *tensor, const float *data, int64_t rows) {

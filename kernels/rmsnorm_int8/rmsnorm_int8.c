@@ -2,6 +2,7 @@
 #include "kernels/common/quantize/rmsnorm_codes_host.h"
 #include <kiln/ops/fused.h>
 #define KILN_HOST rmsnorm_int8
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 static kiln_status rmsnorm_int8(kiln_stream *stream, const kiln_rmsnorm_int8_params *params, unsigned part,

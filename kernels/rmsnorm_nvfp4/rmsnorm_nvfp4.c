@@ -2,6 +2,7 @@
 #include "kernels/common/quantize/rmsnorm_codes_host.h"
 #include <kiln/ops/fused.h>
 #define KILN_HOST rmsnorm_nvfp4
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 static kiln_status rmsnorm_nvfp4(kiln_stream *stream, const kiln_rmsnorm_nvfp4_params *params, unsigned part,
@@ -35,7 +36,7 @@ static kiln_status rmsnorm_nvfp4(kiln_stream *stream, const kiln_rmsnorm_nvfp4_p
     if (!held->info.absent && kiln__codes_held(&args.out) && args.out.shape.lanes_log2 == KILN_BLOCK_LOG2 &&
         args.out.eights <= KILN_RMSNORM_MOST * KILN_RMSNORM_HELD) {
         config.block[0] = args.out.eights > half * KILN_RMSNORM_HELD ? KILN_RMSNORM_MOST : half;
-        return kiln__operator_launch(stream, held, &config, &args, sizeof args);
+        return kiln__call_launch(stream, held, &config, &args, sizeof args);
     }
     return launch(stream, part, KERNEL_rmsnorm_nvfp4, &config, &args, sizeof args);
 }

@@ -4,6 +4,7 @@
 #include "kernels/common/quantize/silu_mul_codes_host.h"
 #include <kiln/ops/fused.h>
 #define KILN_HOST silu_mul_int8
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 static kiln_status silu_mul_int8(kiln_stream *stream, const kiln_silu_mul_int8_params *params, unsigned part,
@@ -32,6 +33,6 @@ static kiln_status silu_mul_int8(kiln_stream *stream, const kiln_silu_mul_int8_p
     KILN__TRY(kiln__operator_require(stream, KILN__OPERATOR_silu_mul_int8, part, &kiln__bundle_silu_mul_int8, &module));
     const kiln_kernel *cluster = &module->kernels[KERNEL_silu_mul_int8_cluster];
     if (kiln__silu_mul_codes_cluster(cluster, &call, &args.out, &config))
-        return kiln__operator_launch(stream, cluster, &config, &args, sizeof args);
-    return kiln__operator_launch(stream, &module->kernels[KERNEL_silu_mul_int8], &config, &args, sizeof args);
+        return kiln__call_launch(stream, cluster, &config, &args, sizeof args);
+    return kiln__call_launch(stream, &module->kernels[KERNEL_silu_mul_int8], &config, &args, sizeof args);
 }

@@ -2,6 +2,7 @@
 #include "kernels/common/quantize/silu_mul_codes_host.h"
 #include <kiln/ops/fused.h>
 #define KILN_HOST silu_mul_nvfp4
+#define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
 /* Gives the launch shared memory for a thread's blocks of 16 columns: at least for one, and for those that it keeps
@@ -70,7 +71,7 @@ static kiln_status silu_mul_nvfp4(kiln_stream *stream, const kiln_silu_mul_nvfp4
     if (!held->info.absent && kiln__codes_held(&args.out) &&
         args.out.eights <= (uint32_t)KILN_SILU_MUL_MOST << held_log2(part)) {
         KILN__TRY(divide_held(name, &args.out, held_log2(part), &config));
-        return kiln__operator_launch(stream, held, &config, &args, sizeof args);
+        return kiln__call_launch(stream, held, &config, &args, sizeof args);
     }
     if (!args.four) keep_blocks(&stream->device->info, &args.out, &config);
     return launch(stream, part, KERNEL_silu_mul_nvfp4, &config, &args, sizeof args);

@@ -44,13 +44,13 @@ row() { # NAME INSTRUCTIONS LIMIT WHAT
 operators="mul_add add softmax silu_mul silu_mul_packed silu_mul_long add_gelu add_gelu_long rmsnorm add_rmsnorm \
     embedding rope3d kv_store kv_compact kv_copy_blocks argmax sample top_k tree_accept engram_hash log_softmax \
     tree_verify_sampled softmax_update merge_attention_states \
-    quantize_embedding vector_search quantize_fp8 quantize_int8 quantize_nvfp4 amax dequantize_fp8 dequantize_int8 dequantize_nvfp4 \
-    dequantize_w4a16 rmsnorm_fp8 rmsnorm_int8 rmsnorm_nvfp4 silu_mul_fp8 silu_mul_int8 silu_mul_nvfp4"
+    quantize_embedding vector_search amax dequantize_fp8 dequantize_int8 dequantize_nvfp4 dequantize_w4a16"
 # Their calls are kept (loader/call.h): what is counted is a call of before.
 kept="gemm gemm_tiles gemm_fp8 gemm_int8 gemm_nvfp4 gemm_w4a16 mha mha_fp8_fwd mha_int8_x_fp8_fwd mha_nvfp4_fwd mha_paged \
-    rope rope_kv_store"
+    rope rope_kv_store causal_conv1d engram_gate quantize_fp8 quantize_int8 quantize_nvfp4 rmsnorm_fp8 rmsnorm_int8 \
+    rmsnorm_nvfp4 silu_mul_fp8 silu_mul_int8 silu_mul_nvfp4"
 # These have twenty parameters to check, and no limit.
-others="causal_conv1d engram_gate mha_quantize mha_quantize_nvfp4"
+others="mha_quantize mha_quantize_nvfp4"
 
 # The launch and each operator on so many devices in turn, above a direct launch.
 rows() { # DEVICES DIRECT-INSTRUCTIONS WHERE
