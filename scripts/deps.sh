@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that what a goal needs is on this machine:
 #
-#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench images oci triton ggml python ci
+#   scripts/deps.sh [--list] GOAL...     goals: build check gpu lint docs coverage bench launch images oci triton ggml python ci
 #
 # What is there already is left alone, wherever it came from. As root on Debian the rest is installed; otherwise the one
 # apt-get line is printed and the exit status is 1. --list only names what is missing: a line "package<TAB>for what" each.
@@ -11,10 +11,10 @@ set -eu
 # A probe is a command's name or the path of a file, in which * stands for the architecture.
 rows() {
     cat <<'END'
-build check gpu lint coverage bench oci ggml ci|gcc|cc|the C compiler
-build check gpu coverage bench oci ggml ci|libc6-dev|/usr/include/stdio.h|the C library's headers
-build check gpu coverage bench oci ggml ci|make|make|the build
-build check gpu coverage bench oci ggml images ci|xz-utils|xz|unpacking images
+build check gpu lint coverage bench launch oci ggml ci|gcc|cc|the C compiler
+build check gpu coverage bench launch oci ggml ci|libc6-dev|/usr/include/stdio.h|the C library's headers
+build check gpu coverage bench launch oci ggml ci|make|make|the build
+build check gpu coverage bench launch oci ggml images ci|xz-utils|xz|unpacking images
 check gpu coverage ci|libcmocka-dev|/usr/include/cmocka.h|unit tests
 check coverage ggml ci|g++|c++|C++: the headers, llama.cpp
 check coverage ci|pkg-config|pkg-config|the installed package's test
@@ -35,7 +35,7 @@ ggml ci|ninja-build|ninja|building llama.cpp
 ggml ci|python3-pip|pip3|fetching llama.cpp
 docs|doxygen|doxygen|the API reference
 coverage|lcov|lcov|counting lines
-bench|valgrind|valgrind|counting instructions
+bench launch|valgrind|valgrind|counting instructions
 bench|libopenblas0-pthread|/usr/lib/*-linux-gnu/openblas-pthread/libopenblas.so.0|comparing products of matrices
 images ggml ci|clang-19|clang-19|firing AMD images, building llama.cpp
 images ci|lld-19|ld.lld-19|firing AMD images
