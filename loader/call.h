@@ -1,8 +1,8 @@
-/* Calls that were made before. Matrix products, attention, rope and what quantises check some twenty parameters, choose
- * among the kernels of an image and describe tensors to the hardware, which takes the host longer than to launch a
- * kernel. What a call launches depends on its parameters, its device and whether the stream's kernels overlap: so it is
- * kept, and the next call of the kind launches it again. Parameters hold addresses and sizes, never contents: those of
- * the device's memory may have changed.
+/* Calls that were made before. Matrix products, attention, rope and the operators that quantise check some twenty
+ * parameters, choose among the kernels of an image and describe tensors to the hardware, which takes the host longer
+ * than to launch a kernel. What a call launches depends on its parameters, its device and whether the stream's kernels
+ * overlap: so it is kept, and the next call of the kind launches it again. Parameters hold addresses and sizes, never
+ * contents: those of the device's memory may have changed.
  *
  * The table is of the process, and has no lock (kept.h). A call is not kept if it failed, if it launched more than
  * KILN__CALL_LAUNCHES kernels or called another operator, on the CPU, and while a device is traced or plans. */
