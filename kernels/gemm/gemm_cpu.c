@@ -25,6 +25,7 @@
  * Test: build/tests/ops/gemm_test. Bench: build/bench/cpu_gemm_bench */
 #include "kernels/common/matmul/matmul_blocks.h"
 #include "kernels/common/matmul/matmul_cpu.h"
+#include "kernels/common/matmul/matmul_end_cpu.h"
 /* after them: */
 #include "kernels/gemm/gemm_args.h"
 
@@ -60,17 +61,8 @@ KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_gemm_args *args, const
         for (size_t i = 0; i < count; i++)
             results[i] = sums[i] * args->scale;
     }
-    if (args->bias) {
-        const float *biases = kiln_tile_load(tiles->addends, kiln_at(args->bias, col, dtype), count, dtype);
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            results[i] += biases[i];
-    }
-    if (args->gated) {
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_GEMM_COEFFICIENTS);
-    }
+    kiln_matmul_add_bias(results, tiles->addends, args->bias, col, count, dtype);
+    if (args->gated) kiln_matmul_activate(results, count, args->bound, args->coefficients, KILN_GEMM_COEFFICIENTS);
     kiln_tile_write(d, results, count, dtype, false);
 }
 
@@ -250,10 +242,7 @@ KILN_OUTLINED void gemm_join(const void *arguments, const kiln_cpu_span *span, k
         if (row >= (uint64_t)args.m * args.batch) break;
         size_t count = kiln_min((uint64_t)args.n - col, KILN_BLOCK);
         const float *partial = args.partials + row * (uint64_t)args.n + col;
-        memset(sums, 0, sizeof scratch->sums);
-        for (uint32_t split = 0; split < args.splits; split++, partial += step)
-            for (size_t i = 0; i < count; i++)
-                sums[i] += partial[i];
+        kiln_matmul_join(sums, partial, args.splits, step, count);
         finish(&scratch->tiles, &args, sums, (uint32_t)(row / (uint64_t)args.m), row % (uint64_t)args.m, col, count,
                dtype);
     }

@@ -22,10 +22,7 @@ KILN_INLINE void finish_half(finish_tiles *tiles, const kiln_gemm_args *args, fl
                              kiln_cpu_dtype dtype) {
     for (size_t i = 0; i < count; i++)
         sums[i] *= args->scale;
-    if (!args->bias) return;
-    const float *biases = kiln_tile_load(tiles->addends, kiln_at(args->bias, col, dtype), count, dtype);
-    for (size_t i = 0; i < count; i++)
-        sums[i] += biases[i];
+    kiln_matmul_add_bias(sums, tiles->addends, args->bias, col, count, dtype);
 }
 
 /* finish of a gated product. */

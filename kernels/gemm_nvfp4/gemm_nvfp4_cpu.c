@@ -10,6 +10,7 @@
 #include "kernels/common/cpu.h"
 #include "kernels/common/formats/float4_cpu.h"
 #include "kernels/common/formats/float8_cpu.h"
+#include "kernels/common/matmul/matmul_end_cpu.h"
 #include "kernels/common/quantize/nvfp4_scale.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_args.h"
 
@@ -116,17 +117,8 @@ KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_gemm_nvfp4_args *args,
         float right = args->k ? args->b.global_scale[args->b.each ? col + i : 0] : 1.0f;
         results[i] = sums[i] * left * right * args->scale;
     }
-    if (args->bias) {
-        const float *biases = kiln_tile_load(tiles->addends, kiln_at(args->bias, col, dtype), count, dtype);
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            results[i] += biases[i];
-    }
-    if (args->gated) {
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_NVFP4_COEFFICIENTS);
-    }
+    kiln_matmul_add_bias(results, tiles->addends, args->bias, col, count, dtype);
+    if (args->gated) kiln_matmul_activate(results, count, args->bound, args->coefficients, KILN_NVFP4_COEFFICIENTS);
     kiln_tile_write(d, results, count, dtype, false);
 }
 
@@ -151,12 +143,8 @@ KILN_OUTLINED void gemm_nvfp4_join(const void *arguments, const kiln_cpu_span *s
         for (uint64_t col = first; col < end; col += TILE) {
             size_t count = kiln_min(end - col, TILE);
             float *sums = scratch->sums;
-            memset(sums, 0, sizeof scratch->sums);
-            for (uint64_t split = 0; split < args.splits; split++) {
-                const float *partial = args.partials + (split * (uint64_t)args.m + row) * (uint64_t)args.n + col;
-                for (size_t i = 0; i < count; i++)
-                    sums[i] += partial[i];
-            }
+            kiln_matmul_join(sums, args.partials + row * (uint64_t)args.n + col, args.splits,
+                             (uint64_t)args.m * (uint64_t)args.n, count);
             finish(&scratch->tiles, &args, sums, row, col, count, dtype);
         }
     }

@@ -3,8 +3,9 @@
  *
  * Floor: one read of the weights at memory bandwidth for up to 8 rows, 2 m n k operations for many.
  * Test: build/tests/ops/gemm_w4a16_test. Bench: build/kiln bench gemm_w4a16 --device cpu */
+#include "kernels/common/matmul/matmul_end_cpu.h"
 #include "kernels/common/vec.h"
-/* after it: */
+/* after them: */
 #include "kernels/common/math/root.h"
 #include "kernels/gemm_w4a16/gemm_w4a16_args.h"
 
@@ -15,23 +16,6 @@ enum { TILE = KILN_W4A16_TILE, ROWS = KILN_W4A16_ROWS };
 typedef struct finish_tiles {
     float results[TILE], addends[TILE];
 } finish_tiles;
-
-/* Adds the bias of columns from `col` on. */
-KILN_INLINE void add_bias(finish_tiles *tiles, const kiln_gemm_w4a16_args *args, float *results, uint64_t col,
-                          size_t count, kiln_cpu_dtype dtype) {
-    if (!args->bias) return;
-    const float *addends = kiln_tile_load(tiles->addends, kiln_at(args->bias, col, dtype), count, dtype);
-    KILN_INDEPENDENT
-    for (size_t i = 0; i < count; i++)
-        results[i] += addends[i];
-}
-
-KILN_INLINE void activate(const kiln_gemm_w4a16_args *args, float *results, size_t count) {
-    if (!args->activated) return;
-    KILN_INDEPENDENT
-    for (size_t i = 0; i < count; i++)
-        results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_W4A16_COEFFICIENTS);
-}
 
 /* Writes count elements of a row of d. */
 KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_gemm_w4a16_args *args, const float *sums, uint64_t row,
@@ -49,8 +33,8 @@ KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_gemm_w4a16_args *args,
         for (size_t i = 0; i < count; i++)
             results[i] = sums[i] * args->scale;
     }
-    add_bias(tiles, args, results, col, count, dtype);
-    activate(args, results, count);
+    kiln_matmul_add_bias(results, tiles->addends, args->bias, col, count, dtype);
+    if (args->activated) kiln_matmul_activate(results, count, args->bound, args->coefficients, KILN_W4A16_COEFFICIENTS);
     kiln_tile_write(d, results, count, dtype, false);
 }
 
@@ -63,9 +47,10 @@ KILN_OUTLINED void finish_pairs(finish_tiles *tiles, const kiln_gemm_w4a16_args 
         gate_tile[i] = gates[i] * args->scale;
         tile[i] = sums[i] * args->scale;
     }
-    add_bias(tiles, args, gate_tile, col, count, dtype);
-    add_bias(tiles, args, tile, (uint64_t)args->n + col, count, dtype);
-    activate(args, gate_tile, count);
+    kiln_matmul_add_bias(gate_tile, tiles->addends, args->bias, col, count, dtype);
+    kiln_matmul_add_bias(tile, tiles->addends, args->bias, (uint64_t)args->n + col, count, dtype);
+    if (args->activated)
+        kiln_matmul_activate(gate_tile, count, args->bound, args->coefficients, KILN_W4A16_COEFFICIENTS);
     void *d = kiln_at_mut(args->d, row * (uint64_t)args->d_stride + col, dtype);
     float *results = kiln_tile_target(tiles->results, d, dtype, false);
     KILN_INDEPENDENT
@@ -112,17 +97,6 @@ typedef struct join_scratch {
 } join_scratch;
 _Static_assert(sizeof(join_scratch) <= KILN_CPU_SCRATCH, "fits");
 
-/* Adds up the partial sums of count columns of a row, of which each split has `cols`. */
-KILN_INLINE void join(const kiln_gemm_w4a16_args *args, float *sums, uint64_t row, uint64_t cols, uint64_t col,
-                      size_t count) {
-    memset(sums, 0, count * sizeof *sums);
-    for (uint64_t split = 0; split < args->splits; split++) {
-        const float *partial = args->partials + (split * (uint64_t)args->m + row) * cols + col;
-        for (size_t i = 0; i < count; i++)
-            sums[i] += partial[i];
-    }
-}
-
 KILN_OUTLINED void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
     const kiln_gemm_w4a16_args args = *(const kiln_gemm_w4a16_args *)arguments; /* a copy, which no store can change */
     join_scratch *scratch = span->scratch;
@@ -134,12 +108,13 @@ KILN_OUTLINED void gemm_w4a16_join(const void *arguments, const kiln_cpu_span *s
         for (uint64_t col = first; col < end; col += TILE) {
             size_t count = kiln_min(end - col, TILE);
             float *sums = scratch->sums, *gates = scratch->gates;
+            const uint64_t cols = args.paired ? 2 * n : n, step = (uint64_t)args.m * cols;
+            const float *partials = args.partials + row * cols + col;
+            kiln_matmul_join(sums, args.paired ? partials + n : partials, args.splits, step, count);
             if (args.paired) {
-                join(&args, gates, row, 2 * n, col, count);
-                join(&args, sums, row, 2 * n, n + col, count);
+                kiln_matmul_join(gates, partials, args.splits, step, count);
                 finish_pairs(&scratch->tiles, &args, gates, sums, row, col, count, dtype);
             } else {
-                join(&args, sums, row, n, col, count);
                 finish(&scratch->tiles, &args, sums, row, col, count, dtype);
             }
         }

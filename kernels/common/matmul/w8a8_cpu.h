@@ -21,6 +21,7 @@
 #define KILN_KERNELS_COMMON_MATMUL_W8A8_CPU_H
 
 #include "kernels/common/matmul/matmul_cpu.h"
+#include "kernels/common/matmul/matmul_end_cpu.h"
 #include "kernels/common/matmul/w8a8_scales.h"
 
 enum {
@@ -64,17 +65,8 @@ KILN_OUTLINED void finish(finish_tiles *tiles, const kiln_w8a8_args *args, const
     KILN_INDEPENDENT
     for (size_t i = 0; i < count; i++)
         results[i] = sums[i] * args->scale;
-    if (args->bias) {
-        const float *biases = kiln_tile_load(tiles->biases, kiln_at(args->bias, col, dtype), count, dtype);
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            results[i] += biases[i];
-    }
-    if (args->gated) {
-        KILN_INDEPENDENT
-        for (size_t i = 0; i < count; i++)
-            results[i] = kiln_gated(results[i], args->bound, args->coefficients, KILN_W8A8_COEFFICIENTS);
-    }
+    kiln_matmul_add_bias(results, tiles->biases, args->bias, col, count, dtype);
+    if (args->gated) kiln_matmul_activate(results, count, args->bound, args->coefficients, KILN_W8A8_COEFFICIENTS);
     kiln_tile_write(d, results, count, dtype, false);
 }
 
@@ -248,10 +240,7 @@ KILN_OUTLINED void w8a8_join(const void *arguments, const kiln_cpu_span *span, k
         if (row >= (uint64_t)args.m) break;
         size_t count = kiln_min((uint64_t)args.n - col, KILN_BLOCK);
         const float *partial = args.partials + row * (uint64_t)args.n + col;
-        memset(sums, 0, sizeof tiles->sums);
-        for (uint32_t split = 0; split < args.splits; split++, partial += step)
-            for (size_t i = 0; i < count; i++)
-                sums[i] += partial[i];
+        kiln_matmul_join(sums, partial, args.splits, step, count);
         finish(tiles, &args, sums, row, col, count, dtype);
     }
 }
