@@ -44,9 +44,9 @@ KILN_INLINE void load_query(float *to, const kiln_attention_nvfp4_args *args, pl
     head_load(to, args, codes->plain.q, args->q_blocks, at.token * heads + at.head, codes->q_scales[scale]);
 }
 
-/* The values of a tile's keys from `key` on, a vector of channels at a time. */
-KILN_INLINE void load_values(state *held, const kiln_attention_nvfp4_args *args, const kiln_sequence *s,
-                             const kiln_attention_work *work, uint32_t key) {
+/* A vector of channels at a time. */
+KILN_INLINE void add_values(state *held, const kiln_attention_nvfp4_args *args, const kiln_sequence *s,
+                            const kiln_attention_work *work, uint32_t key) {
     const kiln_attention_args *plain = &args->codes.plain;
     const uint32_t size = plain->head_dim, keys = (uint32_t)kiln_min(work->key_end - key, KEYS);
     const uint32_t blocks = (keys + BLOCK_KEYS - 1) / BLOCK_KEYS;
@@ -72,16 +72,13 @@ KILN_INLINE void load_values(state *held, const kiln_attention_nvfp4_args *args,
     }
     for (uint32_t i = 0; i < KEYS; i++)
         memset(held->tile[i] + size, 0, (held->padded - size) * sizeof(float));
+    add_tile(held);
 }
 
-KILN_INLINE void load_tile(state *held, const kiln_attention_nvfp4_args *args, const kiln_sequence *s,
-                           const kiln_attention_work *work, bool values, uint32_t key) {
+KILN_INLINE void score_keys(state *held, const kiln_attention_nvfp4_args *args, const kiln_sequence *s,
+                            const kiln_attention_work *work, uint32_t key) {
     const kiln_attention_codes_args *codes = &args->codes;
     const uint32_t kv_head = work->kv_head;
-    if (values) {
-        load_values(held, args, s, work, key);
-        return;
-    }
     for (uint32_t i = 0; i < KEYS; i++) {
         memset(held->tile[i], 0, held->padded * sizeof(float));
         held->key_scales[i] = 0.0f;
@@ -91,13 +88,7 @@ KILN_INLINE void load_tile(state *held, const kiln_attention_nvfp4_args *args, c
         head_load(held->tile[i], args, codes->plain.k, args->k_blocks, row * codes->plain.kv_heads + kv_head, 1.0f);
         held->key_scales[i] = codes->k_scales[scale];
     }
-}
-
-/* Blocks of codes become numbers in the tile alone. */
-KILN_INLINE bool multiply_codes(state *held, const kiln_attention_nvfp4_args *args, const kiln_sequence *s,
-                                const kiln_attention_work *work, bool values, uint32_t key) {
-    (void)held, (void)args, (void)s, (void)work, (void)values, (void)key;
-    return false;
+    score_tile(held);
 }
 
 /* Times 2688: a tile's blocks are those of v. */

@@ -40,11 +40,17 @@ KILN_INLINE void prefetch_next(const kiln_attention_args *plain, bool values, ui
         __builtin_prefetch(next + byte);
 }
 
+/* The factor of the scores of a key, given its row. */
+KILN_INLINE float key_scale_of(const kiln_attention_codes_args *args, uint64_t row, uint32_t kv_head) {
+    const float *scales = args->k_scales + kv_head * (uint64_t)args->k_scale_rows;
+    return scales[kiln_scale_at(args->k_index, row)] * (1 / KEYS_UNIT);
+}
+
+/* Loads the keys into the tile, and their scales, or the values; zeros from work->key_end on. */
 KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
                            const kiln_attention_work *work, bool values, uint32_t key) {
     const kiln_attention_args *plain = &args->plain;
     const uint32_t size = plain->head_dim, kv_head = work->kv_head;
-    const float *scales = args->k_scales + kv_head * (uint64_t)args->k_scale_rows;
     const uint32_t count = (uint32_t)kiln_min(work->key_end - key, KEYS);
     for (uint32_t i = 0; i < count; i++) {
         const uint64_t row = s->kv_first + key + i;
@@ -57,7 +63,7 @@ KILN_INLINE void load_tile(state *held, const kiln_attention_codes_args *args, c
             continue;
         }
         keys_load(to, codes, size);
-        held->key_scales[i] = scales[kiln_scale_at(args->k_index, row)] * (1 / KEYS_UNIT);
+        held->key_scales[i] = key_scale_of(args, row, kv_head);
     }
     for (uint32_t i = count; i < KEYS; i++) {
         memset(held->tile[i], 0, held->padded * sizeof(float));
@@ -119,24 +125,43 @@ KILN_OUTLINED void add_codes(float *result, const float *weights, const uint8_t 
     }
 }
 
-KILN_INLINE bool multiply_codes(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
-                                const kiln_attention_work *work, bool values, uint32_t key) {
+/* Whether codes are multiplied as they become numbers, without the tile: where all of it would be for one row. */
+KILN_INLINE bool needs_no_tile(const state *held, const kiln_attention_args *plain, const kiln_attention_work *work,
+                               uint32_t key) {
+    return held->rows == 1 && work->key_end - key >= KEYS && plain->head_dim % KILN_E4M3_AT_A_TIME == 0;
+}
+
+KILN_INLINE void score_keys(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
+                            const kiln_attention_work *work, uint32_t key) {
     const kiln_attention_args *plain = &args->plain;
-    const uint32_t size = plain->head_dim, kv_head = work->kv_head;
-    if (held->rows > 1 || work->key_end - key < KEYS || size % KILN_E4M3_AT_A_TIME || !(values || KEYS_ARE_E4M3))
-        return false;
-    const float *scales = args->k_scales + kv_head * (uint64_t)args->k_scale_rows;
-    const uint64_t row = s->kv_first + key;
-    const uint8_t *codes = head_of(plain, values, row, kv_head);
-    for (uint32_t i = 0; i < KEYS; i++) {
-        prefetch_next(plain, values, row + i, kv_head);
-        if (!values) held->key_scales[i] = scales[kiln_scale_at(args->k_index, row + i)] * (1 / KEYS_UNIT);
+    if (!KEYS_ARE_E4M3 || !needs_no_tile(held, plain, work, key)) {
+        load_tile(held, args, s, work, false, key);
+        score_tile(held);
+        return;
     }
-    if (values) add_codes(held->results[0], held->weights[0], codes, (uint64_t)plain->v_stride, size);
-    for (uint32_t i = 0; !values && i < KEYS; i += KILN_VEC)
-        score_codes(held->weights[0] + i, held->queries[0], codes + i * (uint64_t)plain->k_stride,
-                    (uint64_t)plain->k_stride, size);
-    return true;
+    const uint64_t row = s->kv_first + key, stride = (uint64_t)plain->k_stride;
+    const uint8_t *codes = head_of(plain, false, row, work->kv_head);
+    for (uint32_t i = 0; i < KEYS; i++) {
+        prefetch_next(plain, false, row + i, work->kv_head);
+        held->key_scales[i] = key_scale_of(args, row + i, work->kv_head);
+    }
+    for (uint32_t i = 0; i < KEYS; i += KILN_VEC)
+        score_codes(held->weights[0] + i, held->queries[0], codes + i * stride, stride, plain->head_dim);
+}
+
+KILN_INLINE void add_values(state *held, const kiln_attention_codes_args *args, const kiln_sequence *s,
+                            const kiln_attention_work *work, uint32_t key) {
+    const kiln_attention_args *plain = &args->plain;
+    if (!needs_no_tile(held, plain, work, key)) {
+        load_tile(held, args, s, work, true, key);
+        add_tile(held);
+        return;
+    }
+    const uint64_t row = s->kv_first + key;
+    for (uint32_t i = 0; i < KEYS; i++)
+        prefetch_next(plain, true, row + i, work->kv_head);
+    add_codes(held->results[0], held->weights[0], head_of(plain, true, row, work->kv_head), (uint64_t)plain->v_stride,
+              plain->head_dim);
 }
 
 KILN_INLINE void round_weights(float *weights) {

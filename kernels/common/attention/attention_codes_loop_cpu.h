@@ -60,15 +60,14 @@ KILN_INLINE place place_of(const kiln_attention_args *args, const kiln_sequence 
 /* Loads a row's query, times its scales. */
 KILN_INLINE void load_query(float *to, const ATTEND_ARGS *args, place at);
 
-/* Loads the tile's values, or its keys and their scales; zeros from work->key_end on, and behind a head's last element.
- */
-KILN_INLINE void load_tile(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
-                           const kiln_attention_work *work, bool values, uint32_t key);
+/* The products of all rows with KEYS keys from `key` on, in place of their weights, and the scales of these keys: loads
+ * the tile, with zeros from work->key_end on and behind a head's last element, and calls score_tile. */
+KILN_INLINE void score_keys(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
+                            const kiln_attention_work *work, uint32_t key);
 
-/* For a single row: its products with the tile's keys, and the scales of these, which load_tile would load; or the
- * values, times their weights, added to its result. Whether it did, without a tile. */
-KILN_INLINE bool multiply_codes(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
-                                const kiln_attention_work *work, bool values, uint32_t key);
+/* Adds these keys' values, times their weights, to the results of all rows: likewise, by add_tile. */
+KILN_INLINE void add_values(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
+                            const kiln_attention_work *work, uint32_t key);
 
 /* Makes a tile's weights of a row what their codes are. */
 KILN_INLINE void round_weights(float *weights);
@@ -90,6 +89,11 @@ KILN_INLINE void score_row(state *held, uint32_t r) {
         }
         KILN_VEC_STORE(&held->weights[r][first], kiln_vec_sums(sums));
     }
+}
+
+KILN_INLINE void score_tile(state *held) {
+    for (uint32_t r = 0; r < held->rows; r++)
+        score_row(held, r);
 }
 
 /* Turns a row's products into weights, as codes, and rescales its previous result to the new origin. */
@@ -130,7 +134,7 @@ KILN_INLINE void weigh(state *held, const kiln_attention_args *args, uint32_t r,
 
 /* Adds the tile's values, times their weights, to the results of count rows, a power of two of at most BLOCK: in BLOCK
  * sums, of which each row has some, since one would wait for itself. */
-KILN_INLINE void add_values_of(state *held, uint32_t first, uint32_t count) {
+KILN_INLINE void add_tile_to(state *held, uint32_t first, uint32_t count) {
     const uint32_t parts = BLOCK / count;
     for (uint32_t d = 0; d < held->padded; d += KILN_VEC) {
         kiln_vec sums[BLOCK];
@@ -157,15 +161,16 @@ KILN_INLINE void add_values_of(state *held, uint32_t first, uint32_t count) {
     }
 }
 
-/* The same of BLOCK rows, fewer if there are no more. */
-KILN_INLINE void add_values(state *held, uint32_t first) {
-    const uint32_t count = held->rows - first;
-    if (count == 1)
-        add_values_of(held, first, 1);
-    else if (count == 2)
-        add_values_of(held, first, 2);
-    else
-        add_values_of(held, first, BLOCK);
+KILN_INLINE void add_tile(state *held) {
+    for (uint32_t first = 0; first < held->rows; first += BLOCK) {
+        const uint32_t count = held->rows - first;
+        if (count == 1)
+            add_tile_to(held, first, 1);
+        else if (count == 2)
+            add_tile_to(held, first, 2);
+        else
+            add_tile_to(held, first, BLOCK);
+    }
 }
 
 KILN_INLINE void begin_rows(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
@@ -246,20 +251,13 @@ KILN_INLINE uint32_t heads_together(const kiln_attention_args *args, const kiln_
     return (uint32_t)kiln_min(kiln_min(args->kv_heads - kv_head, span->end - index), HEADS);
 }
 
-/* Adds a tile's keys and values to the rows of a head. */
-KILN_INLINE void add_tile(state *held, const ATTEND_ARGS *args, const kiln_sequence *s, const kiln_attention_work *work,
-                          uint32_t key) {
-    if (!multiply_codes(held, args, s, work, false, key)) {
-        load_tile(held, args, s, work, false, key);
-        for (uint32_t r = 0; r < held->rows; r++)
-            score_row(held, r);
-    }
+/* Attends to KEYS keys from `key` on with the rows of a head. */
+KILN_INLINE void attend_keys(state *held, const ATTEND_ARGS *args, const kiln_sequence *s,
+                             const kiln_attention_work *work, uint32_t key) {
+    score_keys(held, args, s, work, key);
     for (uint32_t r = 0; r < held->rows; r++)
         weigh(held, &CODES_OF(args)->plain, r, key);
-    if (multiply_codes(held, args, s, work, true, key)) return;
-    load_tile(held, args, s, work, true, key);
-    for (uint32_t r = 0; r < held->rows; r += BLOCK)
-        add_values(held, r);
+    add_values(held, args, s, work, key);
 }
 
 KILN_OUTLINED void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln_cpu_dtype dtype) {
@@ -290,7 +288,7 @@ KILN_OUTLINED void ATTEND(const void *arguments, const kiln_cpu_span *span, kiln
         for (uint32_t key = work.key; key < work.key_end; key += KEYS)
             for (uint32_t head = 0; head < heads; head++) {
                 work.kv_head = first + head;
-                add_tile(&all->heads[head], &args, &s, &work, key);
+                attend_keys(&all->heads[head], &args, &s, &work, key);
             }
         for (uint32_t head = 0; head < heads; head++) {
             work.kv_head = first + head;
