@@ -57,6 +57,7 @@ static kiln_status read_mask(const char *name, const kiln_mha_params *params, un
 static kiln_status read_params(const char *name, const kiln_mha_params *params, unsigned part, kiln__attention *p) {
     *p = (kiln__attention){
         KILN__ATTENTION_OF(params),
+        .softcap = params->softcap,
         .kv_rows = params->kv_tokens,
         .max_seqlen_k = params->max_seqlen_k,
         .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k, .v = params->v, .cu_seqlens_k = params->cu_seqlens_k,

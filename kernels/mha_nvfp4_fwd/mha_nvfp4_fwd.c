@@ -5,7 +5,7 @@
 #define KILN_HOST_KEEPS_CALLS
 #include "kernels/common/operator.h"
 
-#include "kernels/common/attention/attention_host.h"
+#include "kernels/common/attention/attention_codes_call_host.h"
 #include "kernels/common/attention/attention_nvfp4_host.h"
 #include "kernels/mha_nvfp4_fwd/mha_nvfp4_fwd_args.h"
 
@@ -32,21 +32,9 @@ static kiln_status find_index(const char *name, const char *size, int64_t tokens
 static kiln_status read_params(const char *name, const kiln_mha_nvfp4_fwd_params *params, kiln__attention *p,
                                kiln_attention_nvfp4_args *args) {
     *p = (kiln__attention){
-        .tokens = params->tokens,
-        .batch = params->batch,
-        .heads = params->heads,
-        .kv_heads = params->kv_heads,
-        .head_dim = params->head_dim,
-        .max_seqlen_q = params->max_seqlen_q,
+        KILN__ATTENTION_OF(params),
         .max_seqlen_k = params->max_seqlen_k,
         .kv_rows = params->kv_tokens,
-        .left = params->window_left,
-        .right = params->window_right,
-        .causal = params->causal,
-        .kernel = params->kernel,
-        .scale = params->scale,
-        .workspace = params->workspace,
-        .workspace_size = params->workspace_size,
         .args = {.out = params->out,
                  .lse = params->lse,
                  .q = params->q,
@@ -59,13 +47,7 @@ static kiln_status read_params(const char *name, const kiln_mha_nvfp4_fwd_params
                  .blocks = (uint32_t)params->kv_tokens},
     };
     *args = (kiln_attention_nvfp4_args){
-        .codes = {.q_scales = params->q_scales,
-                  .k_scales = params->k_scales,
-                  .v_scales = params->v_scales,
-                  .k_means = params->k_means,
-                  .v_means = params->v_means,
-                  .q_scale_rows = params->q_scale_rows,
-                  .k_scale_rows = params->k_scale_rows},
+        .codes = {KILN__ATTENTION_SCALES_OF(params)},
         .q_blocks = params->q_block_scales,
         .k_blocks = params->k_block_scales,
         .v_blocks = params->v_block_scales,
@@ -93,26 +75,17 @@ static kiln_status read_params(const char *name, const kiln_mha_nvfp4_fwd_params
 static kiln_status check_tensors(const char *name, kiln__attention *p, const kiln_attention_nvfp4_args *nvfp4,
                                  unsigned size_log2) {
     kiln_attention_args *args = &p->args;
-    const kiln_attention_codes_args *codes = &nvfp4->codes;
-    const int64_t size = p->head_dim, channels = p->batch * p->kv_heads, blocks = nvfp4->head_blocks;
+    const int64_t size = p->head_dim, blocks = nvfp4->head_blocks;
     KILN__TRY(kiln__heads_check(name, "out", args->out, p->tokens, p->heads, size, &args->out_stride, size_log2));
     KILN__TRY(
         kiln__nvfp4_blocks_check(name, "q", args->q, "q_block_scales", nvfp4->q_blocks, p->tokens * p->heads, blocks));
-    KILN__TRY(kiln__packed_check(name, "q_scales", codes->q_scales, true, p->heads, codes->q_scale_rows));
     if (p->kv_rows) {
         KILN__TRY(kiln__nvfp4_blocks_check(name, "k", args->k, "k_block_scales", nvfp4->k_blocks,
                                            p->kv_rows * p->kv_heads, blocks));
         KILN__TRY(kiln__nvfp4_blocks_check(name, "v", args->v, "v_block_scales", nvfp4->v_blocks, p->kv_heads * size,
                                            nvfp4->value_blocks));
-        KILN__TRY(kiln__packed_check(name, "k_scales", codes->k_scales, true, p->kv_heads, codes->k_scale_rows));
     }
-    KILN__TRY(kiln__packed_check(name, "v_scales", codes->v_scales, true, channels, size));
-    KILN__TRY(kiln__packed_check(name, "k_means", codes->k_means, false, channels, size));
-    KILN__TRY(kiln__packed_check(name, "v_means", codes->v_means, false, channels, size));
-    KILN__TRY(kiln__packed_check(name, "lse", args->lse, false, p->heads, p->tokens));
-    KILN__TRY(kiln__packed_check(name, "cu_seqlens_q", args->cu_seqlens_q, false, 1, p->batch + 1));
-    KILN__TRY(kiln__packed_check(name, "cu_seqlens_k", args->cu_seqlens_k, false, 1, p->batch + 1));
-    KILN__TRY(kiln__packed_check(name, "seqlens_k", args->seqlens_k, false, 1, p->batch));
+    KILN__TRY(kiln__attention_scales_check(name, p, &nvfp4->codes));
     p->aligned = kiln__rows_wide((uintptr_t)args->out, p->tokens, args->out_stride, size_log2) &
                  kiln__rows_wide(0, p->heads, size, size_log2);
     return KILN_OK;
@@ -138,16 +111,8 @@ static uint64_t divide_keys(kiln__attention *p, const kiln__attention_plan *way)
 static kiln_status launch_all(kiln_stream *stream, const char *name, const kiln_attention_nvfp4_args *args,
                               const kiln__attention_plan *way, const kiln_kernel *join) {
     const kiln_attention_args *plain = &args->codes.plain;
-    const uint64_t heads = (uint64_t)plain->kv_heads * plain->group;
     kiln_launch_config config, joining;
-    if (plain->partials) {
-        KILN__TRY(kiln__grid(name, (heads + KILN_ATTENTION_SUBGROUPS - 1) / KILN_ATTENTION_SUBGROUPS,
-                             (uint64_t)plain->tokens, &joining));
-        KILN__TRY(kiln__operator_fits(stream, name, &joining));
-    }
-    KILN__TRY(kiln__grid(name, plain->row_tiles, (uint64_t)plain->batch * plain->kv_heads * plain->splits, &config));
-    config.block[0] = way->threads;
-    config.dynamic_shared_bytes = way->shared_bytes;
+    KILN__TRY(kiln__attention_codes_grids(stream, name, plain, way, &config, &joining));
     KILN__TRY(kiln__call_launch(stream, way->kernel, &config, args, sizeof *args));
     if (!plain->partials) return KILN_OK;
     return kiln__call_launch(stream, join, &joining, plain, sizeof *plain);

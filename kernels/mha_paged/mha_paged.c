@@ -80,6 +80,7 @@ static kiln_status read_tree(const char *name, const kiln_mha_paged_params *para
 static kiln_status read_params(const char *name, const kiln_mha_paged_params *params, kiln__attention *p) {
     *p = (kiln__attention){
         KILN__ATTENTION_OF(params),
+        .softcap = params->softcap,
         .paged = true,
         .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k_cache, .v = params->v_cache,
                  .block_table = params->block_table, .k_stride = params->k_cache_stride,

@@ -1,7 +1,7 @@
 /* The host sides of mha_int8_x_fp8_fwd and mha_fp8_fwd, whose params have the same fields and which have the same
- * kernels. Included after operator.h; attention_host.h has how rows and keys are divided among blocks. */
+ * kernels. Included after operator.h. */
+#include "kernels/common/attention/attention_codes_call_host.h"
 #include "kernels/common/attention/attention_codes_mapped_args.h"
-#include "kernels/common/attention/attention_host.h"
 #include "kernels/common/attention/attention_scales_host.h"
 
 #define CODES_KERNEL(kernel) KILN__JOIN(KERNEL_, KILN_HOST, _##kernel)
@@ -27,33 +27,13 @@ static const kiln__attention_operator attention_operator = {
 static kiln_status read_params(const char *name, const KILN__HOST_PARAMS *params, kiln__attention *p,
                                kiln_attention_codes_args *args) {
     *p = (kiln__attention){
-        .tokens = params->tokens,
-        .batch = params->batch,
-        .heads = params->heads,
-        .kv_heads = params->kv_heads,
-        .head_dim = params->head_dim,
-        .max_seqlen_q = params->max_seqlen_q,
+        KILN__ATTENTION_OF(params),
         .max_seqlen_k = params->max_seqlen_k,
         .kv_rows = params->kv_tokens,
-        .left = params->window_left,
-        .right = params->window_right,
-        .causal = params->causal,
-        .kernel = params->kernel,
-        .scale = params->scale,
-        .workspace = params->workspace,
-        .workspace_size = params->workspace_size,
         .args = {KILN__ATTENTION_ARGS_OF(params), .k = params->k, .v = params->v, .cu_seqlens_k = params->cu_seqlens_k,
                  .k_stride = params->k_stride, .v_stride = params->v_stride, .blocks = (uint32_t)params->kv_tokens},
     };
-    *args = (kiln_attention_codes_args){
-        .q_scales = params->q_scales,
-        .k_scales = params->k_scales,
-        .v_scales = params->v_scales,
-        .k_means = params->k_means,
-        .v_means = params->v_means,
-        .q_scale_rows = params->q_scale_rows,
-        .k_scale_rows = params->k_scale_rows,
-    };
+    *args = (kiln_attention_codes_args){KILN__ATTENTION_SCALES_OF(params)};
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
     KILN__TRY(kiln__attention_sizes_check(name, p));
     KILN__TRY(kiln__size_check(name, "kv_tokens", params->kv_tokens, INT32_MAX));
@@ -70,22 +50,14 @@ static kiln_status read_params(const char *name, const KILN__HOST_PARAMS *params
 static kiln_status check_tensors(const char *name, kiln__attention *p, const kiln_attention_codes_args *codes,
                                  unsigned size_log2) {
     kiln_attention_args *args = &p->args;
-    const int64_t size = p->head_dim, channels = p->batch * p->kv_heads;
+    const int64_t size = p->head_dim;
     KILN__TRY(kiln__heads_check(name, "out", args->out, p->tokens, p->heads, size, &args->out_stride, size_log2));
     KILN__TRY(kiln__heads_check(name, "q", args->q, p->tokens, p->heads, size, &args->q_stride, 0));
-    KILN__TRY(kiln__packed_check(name, "q_scales", codes->q_scales, true, p->heads, codes->q_scale_rows));
     if (p->kv_rows) {
         KILN__TRY(kiln__heads_check(name, "k", args->k, p->kv_rows, p->kv_heads, size, &args->k_stride, 0));
         KILN__TRY(kiln__heads_check(name, "v", args->v, p->kv_rows, p->kv_heads, size, &args->v_stride, 0));
-        KILN__TRY(kiln__packed_check(name, "k_scales", codes->k_scales, true, p->kv_heads, codes->k_scale_rows));
     }
-    KILN__TRY(kiln__packed_check(name, "v_scales", codes->v_scales, true, channels, size));
-    KILN__TRY(kiln__packed_check(name, "k_means", codes->k_means, false, channels, size));
-    KILN__TRY(kiln__packed_check(name, "v_means", codes->v_means, false, channels, size));
-    KILN__TRY(kiln__packed_check(name, "lse", args->lse, false, p->heads, p->tokens));
-    KILN__TRY(kiln__packed_check(name, "cu_seqlens_q", args->cu_seqlens_q, false, 1, p->batch + 1));
-    KILN__TRY(kiln__packed_check(name, "cu_seqlens_k", args->cu_seqlens_k, false, 1, p->batch + 1));
-    KILN__TRY(kiln__packed_check(name, "seqlens_k", args->seqlens_k, false, 1, p->batch));
+    KILN__TRY(kiln__attention_scales_check(name, p, codes));
     args->wide =
         kiln__rows_wide((uintptr_t)args->k | (uintptr_t)args->v, p->kv_rows, args->k_stride | args->v_stride, 0) &
         kiln__rows_wide(0, p->kv_heads, size, 0);
@@ -123,16 +95,8 @@ static kiln_status launch_all(kiln_stream *stream, const char *name, const kiln_
                               const kiln_attention_codes_args *args, const kiln__attention_plan *way,
                               const kiln_kernel *join) {
     const kiln_attention_args *plain = &args->plain;
-    const uint64_t heads = (uint64_t)plain->kv_heads * plain->group;
     kiln_launch_config config, joining;
-    if (plain->partials) {
-        KILN__TRY(kiln__grid(name, (heads + KILN_ATTENTION_SUBGROUPS - 1) / KILN_ATTENTION_SUBGROUPS,
-                             (uint64_t)plain->tokens, &joining));
-        KILN__TRY(kiln__operator_fits(stream, name, &joining));
-    }
-    KILN__TRY(kiln__grid(name, plain->row_tiles, (uint64_t)plain->batch * plain->kv_heads * plain->splits, &config));
-    config.block[0] = way->threads;
-    config.dynamic_shared_bytes = way->shared_bytes;
+    KILN__TRY(kiln__attention_codes_grids(stream, name, plain, way, &config, &joining));
     if (kiln__tensor_map_count(&way->kernel->info))
         KILN__TRY(launch_mapped(stream, way->kernel, &config, p, args));
     else

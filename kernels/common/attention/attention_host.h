@@ -39,12 +39,12 @@ typedef struct kiln__attention {
     kiln_attention_args args; /* tensors and strides as they are in params, and the cache's blocks */
 } kiln__attention;
 
-/* What has the same name in the params of both: initialisers of a call, and of its args. */
+/* What has the same name in the params of all: initialisers of a call, and of its args. */
 #define KILN__ATTENTION_OF(params)                                                                                     \
     .tokens = (params)->tokens, .batch = (params)->batch, .heads = (params)->heads, .kv_heads = (params)->kv_heads,    \
     .head_dim = (params)->head_dim, .max_seqlen_q = (params)->max_seqlen_q, .left = (params)->window_left,             \
     .right = (params)->window_right, .causal = (params)->causal, .kernel = (params)->kernel, .scale = (params)->scale, \
-    .softcap = (params)->softcap, .workspace = (params)->workspace, .workspace_size = (params)->workspace_size
+    .workspace = (params)->workspace, .workspace_size = (params)->workspace_size
 #define KILN__ATTENTION_ARGS_OF(params)                                                                   \
     .out = (params)->out, .lse = (params)->lse, .q = (params)->q, .cu_seqlens_q = (params)->cu_seqlens_q, \
     .seqlens_k = (params)->seqlens_k, .out_stride = (params)->out_stride, .q_stride = (params)->q_stride
