@@ -141,17 +141,18 @@ typedef struct rows_kernel {
 } rows_kernel;
 
 /* The kernel for products of few rows, if there is one for that many: with matrix units, from `first` to `last`, if the
- * image has it; else the portable one. Blocks of KILN_BLOCK threads have so many at all times, and rows less than a
- * quarter of theirs take fewer instructions without them (simulated). */
+ * image has it; else the portable one. Where a block's warps are fixed, rows less than a quarter of its own take fewer
+ * instructions by the portable one (simulated). */
 static rows_kernel rows_kernel_of(const kiln_gemm_params *params, const kiln_module *module, uint32_t wide,
                                   unsigned first, unsigned last, unsigned portable) {
     bool tuned = wide && params->tile == KILN_GEMM_TILE_AUTO && params->k % (KILN_VECTOR_BYTES / 2) == 0;
     for (unsigned i = first; tuned && i <= last; i++) {
         const kiln_kernel_info *info = &module->kernels[i].info;
         if (info->absent || params->m > (int64_t)info->tile[0]) continue;
-        if (info->max_threads == KILN_BLOCK && 4 * params->m < (int64_t)info->tile[0]) continue;
-        const uint32_t resident = info->max_threads > KILN_BLOCK ? info->max_threads / KILN_SUBGROUP : 0;
-        return (rows_kernel){&module->kernels[i], info->tile[1], info->tile[1], resident};
+        const bool fixed = info->max_threads == KILN_BLOCK; /* a block's warps, whatever the device and k */
+        if (fixed && 4 * params->m < (int64_t)info->tile[0]) continue;
+        return (rows_kernel){&module->kernels[i], info->tile[1], info->tile[1],
+                             fixed ? 0 : info->max_threads / KILN_SUBGROUP};
     }
     return (rows_kernel){.kernel = params->m <= KILN_GEMM_ROWS ? &module->kernels[portable] : NULL,
                          .columns = KILN_GEMM_BLOCK_COLUMNS};
