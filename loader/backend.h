@@ -38,7 +38,7 @@ struct kiln__backend {
     kiln_status (*module_load)(kiln_module *module);
     void (*module_unload)(kiln_module *module);
     kiln_status (*module_variable)(const kiln_module *module, const char *name, void **out_address, size_t *out_size);
-    /* NO to loading on a stream that is being captured: sets *out_capturing. */
+    /* Sets *out_capturing if the stream is being captured: nothing is loaded on it then. */
     kiln_status (*stream_capturing)(kiln_stream *stream, bool *out_capturing);
 
     kiln__launch_function launch;
@@ -81,7 +81,17 @@ struct kiln__backend {
     kiln_status (*event_elapsed)(kiln_event *start, kiln_event *end, double *out_nanoseconds);
 };
 
-/* device->launch of arguments of the size given: a kernel whose image does not say its size takes any. */
+/* The status of a count that found no driver, or no device: there are none, which is no failure. The text says why. */
+static inline kiln_status kiln__absent_is_none(kiln_status status) {
+    return status == KILN_ERROR_NO_DRIVER ? KILN_OK : status;
+}
+
+/* A dimension of a launch, of which 0 means 1. */
+static inline uint32_t kiln__at_least_one(uint32_t dimension) {
+    return dimension + !dimension;
+}
+
+/* device->launch with arguments of the given size: a kernel whose image does not state their size takes any. */
 kiln_status kiln__launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                          const void *arguments, size_t arguments_size) __attribute__((cold));
 

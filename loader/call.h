@@ -4,8 +4,8 @@
  * overlap: so it is kept, and the next call of the kind launches it again. Parameters hold addresses and sizes, never
  * contents: those of the device's memory may have changed.
  *
- * The table is of the process, and has no lock (kept.h). A call is not kept if it failed, if it launched more than
- * KILN__CALL_LAUNCHES kernels or called another operator, on the CPU, and while a device is traced or plans. */
+ * The process has one table, without a lock (kept.h). A call is not kept if it failed, if it launched more than
+ * KILN__CALL_LAUNCHES kernels or called another operator, on the CPU, or while the device is traced or only plans. */
 #ifndef KILN_LOADER_CALL_H
 #define KILN_LOADER_CALL_H
 
@@ -31,19 +31,18 @@ typedef struct kiln__call {
     kiln__call_launches made;
 } kiln__call;
 
-/* Makes a call of before again, if it is there: whether it was, with its status. Parameters are compared byte by byte,
- * so that padding must be no part of them; their size is a multiple of 8. */
+/* Makes a kept call again. Returns whether there was one; *out_status is then its status. Parameters are compared byte
+ * by byte, so they must have no padding; their size is a multiple of 8. */
 bool kiln__call_again(kiln_stream *stream, unsigned slot, const void *params, size_t params_size,
                       kiln_status *out_status);
 
-/* Around a call that was not: what the thread launches between the two by kiln__call_launch is what it launched.
- * The end returns the call's status. With a params_size of 0, for parameters of another version, the call is not kept.
- */
+/* Enclose a call that was not kept: what the thread launches between them by kiln__call_launch is the call's. The end
+ * returns the call's status. With a params_size of 0, for parameters of another version, the call is not kept. */
 void kiln__call_begin(kiln__call *call);
 kiln_status kiln__call_end(kiln__call *call, const kiln_stream *stream, unsigned slot, const void *params,
                            size_t params_size, kiln_status status);
 
-/* kiln__operator_launch for operators whose calls are kept, with clusters or without. */
+/* kiln__operator_launch for operators whose calls are kept, with or without clusters. */
 kiln_status kiln__call_launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                               const void *arguments, size_t arguments_size);
 

@@ -10,7 +10,7 @@ typedef struct kiln__backend kiln__backend;
 typedef struct kiln__trace kiln__trace;
 typedef struct kiln__plan kiln__plan;
 
-enum { KILN__OPERATOR_SLOTS = 256 }; /* whose each is the operators know */
+enum { KILN__OPERATOR_SLOTS = 256 }; /* the operators know which is whose */
 
 /* The state word. Exactly READY is the fast path. A GPU device's word lies on a page that the kernel wipes in a forked
  * child (or that an atfork handler zeroes), so that a child finds 0. */
@@ -25,7 +25,7 @@ struct kiln_device {
     _Atomic uint32_t *state;
     kiln__launch_function launch;
     kiln__launch_function launch_plain; /* no dimension is zero and there is no cluster: what operators launch */
-    uint64_t number;                    /* of all GPU devices that the process opened, from 1; 0: the CPU */
+    uint64_t number;                    /* among all GPU devices that the process has opened, from 1; 0: the CPU */
     void *native;                       /* the backend's own */
     void *key_context;                  /* the borrowed context, or NULL: part of the identity */
 
@@ -40,10 +40,10 @@ struct kiln_device {
     bool listed;               /* in the registry; set once, while it is opened */
     pthread_mutex_t load_lock; /* guards modules */
     kiln_module *modules;      /* every load, those that found no image included */
-    kiln__plan *plan;          /* of a device that plans: kiln_plan_open. NULL: it is there */
+    kiln__plan *plan;          /* of a device that only plans (kiln_plan_open); NULL: a real one */
     kiln__trace *trace;        /* set while the state has TRACING, or being drained */
     pthread_mutex_t trace_lock;
-    char lost[128];    /* by what: written under LOSING, constant from LOST on */
+    char lost[128];    /* the reason: written under LOSING, constant from LOST on */
     kiln_device *next; /* registry */
 };
 
@@ -58,8 +58,8 @@ kiln_status kiln__device_check(const kiln_device *device);
 /* The same of a function's argument, which may be NULL. */
 kiln_status kiln__device_argument_check(const char *function, const kiln_device *device);
 
-/* Marks the device lost by what the text says: every later call on it repeats that. The first reason counts. For
- * backends, from any thread (a fault handler included). */
+/* Marks the device lost, for the reason that the text states and that every later call on it repeats. The first reason
+ * stays. For backends, from any thread (a fault handler included). */
 void kiln__device_lose(kiln_device *device, const char *format, ...) __attribute__((format(printf, 2, 3), cold));
 
 #endif

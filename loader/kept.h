@@ -1,6 +1,6 @@
 /* The slots of a table of what was computed before, which all threads share and for which none waits. Any number of
- * threads may read a slot while nobody writes it, and one may write it while nobody reads: who may not does without,
- * and computes it. */
+ * threads may read a slot while none writes it, and one may write it while none reads it; a thread that may not
+ * computes the result instead. */
 #ifndef KILN_LOADER_KEPT_H
 #define KILN_LOADER_KEPT_H
 

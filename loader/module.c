@@ -1,6 +1,5 @@
 #include "loader/module.h"
 #include "loader/backend.h"
-#include "loader/bundle.h"
 #include "loader/image/inflate.h"
 #include "loader/operator.h"
 #include "loader/trace.h"

@@ -1,6 +1,5 @@
 /* kiln images: every embedded image. */
 #include "loader/cli/bundles.h"
-#include "loader/cli/device.h"
 #include "loader/cli/json.h"
 #include <string.h>
 

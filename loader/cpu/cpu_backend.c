@@ -38,7 +38,7 @@ static kiln_status device_enable_peer(kiln_device *device, kiln_device *peer) {
     return KILN_OK;
 }
 
-/* No driver stands below a CPU that could fail. */
+/* There is no driver below the CPU that could fail. */
 static void device_lose(kiln_device *device, uint32_t error) {
     (void)device;
     (void)error;

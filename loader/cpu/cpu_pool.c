@@ -9,8 +9,7 @@
 
 enum {
     PATIENCE_NS = 20000, /* how long a caller works alone: less than waking or starting a thread costs */
-    WATCH_NS = 50000,    /* how long a thread that has nothing to do looks out for work before it sleeps: about what
-                            waking it costs */
+    WATCH_NS = 50000,    /* how long an idle thread polls for work before it sleeps: about what waking it costs */
 };
 
 /* One call of kiln__cpu_pool_run, on the caller's stack. */
@@ -66,8 +65,8 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* Takes what one thread of the process has at a time. false if another has it. What was taken before a fork is nobody's
- * in the child. */
+/* Takes what only one thread of the process may hold at a time; false if another holds it. In a forked child nobody
+ * holds what the parent took. */
 static bool take(_Atomic uint32_t *holder, uint32_t process) {
     uint32_t found = 0;
     while (!atomic_compare_exchange_weak_explicit(holder, &found, process, memory_order_acquire, memory_order_relaxed))
@@ -122,7 +121,7 @@ static void host_help(void *context, size_t index) {
 
 /* ---- Workers ----------------------------------------------------------------------------------------------------- */
 
-/* Looks out, for WATCH_NS at most, for a job that is not the one with this serial. */
+/* Polls, for WATCH_NS at most, for a job other than the one with this serial. */
 static void watch_for_job(const pool_workers *workers, uint64_t seen) {
     uint64_t start = now_ns();
     while (atomic_load_explicit(&workers->serial, memory_order_relaxed) == seen && now_ns() - start < WATCH_NS)

@@ -15,7 +15,7 @@ typedef struct kiln__cpu_mask {
 uint32_t kiln__cpu_mask_read(kiln__cpu_mask *out_mask);
 
 /* Keeps the calling thread off this one of the CPUs that it may run on, if there is another, and moves it if it is
- * there; -1: off none. *avoided, -1 at first, is the one of the call before, where it may run again. */
+ * there; -1: lets it run on all. *avoided, -1 at first, is the one of the call before, where it may run again. */
 void kiln__cpu_avoid(int cpu, int *avoided);
 
 /* Tells the processor that the calling thread waits in a loop. */

@@ -75,7 +75,7 @@ enum {
 #define KILN__CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define KILN__CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
 
-/* CUlaunchAttribute; the driver's union of values has 64 bytes, of which kiln uses the cluster's shape. */
+/* CUlaunchAttribute, with those of its values that kiln uses; the driver's union has 64 bytes. */
 typedef struct kiln__cu_launch_attribute {
     kiln__cu_enum id;
     uint32_t pad;

@@ -3,7 +3,7 @@
  *
  * A device's native is its CUcontext itself, so that a launch can compare it with one load. It is the device's primary
  * context, retained, or the application's, borrowed (key_context is then the same). A stream's native is the CUstream;
- * its state is that pointer again if kiln owns it, and NULL if it is borrowed. */
+ * its state is a set of bits, KILN__CUDA_STREAM_... . */
 #ifndef KILN_LOADER_CUDA_BACKEND_H
 #define KILN_LOADER_CUDA_BACKEND_H
 
@@ -41,8 +41,8 @@ void kiln__cuda_leave(kiln__cuda_scope *scope);
         if (KILN__UNLIKELY(kiln__cuda_result)) return kiln__cuda_fail(device, #call, kiln__cuda_result); \
     } while (0)
 
-/* One driver call that releases something, disturbing no capture. Nothing can be done about a failure: the
- * driver may be shutting down, or the context be gone and the thing with it. */
+/* One driver call that releases something, without disturbing a capture. Nothing can be done about a failure: the
+ * driver may be shutting down, or the context may be gone, and the thing with it. */
 #define KILN__CUDA_RELEASE(device, call, thing)                                   \
     do {                                                                          \
         kiln__cuda_scope kiln__cuda_here;                                         \

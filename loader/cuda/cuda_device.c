@@ -29,18 +29,13 @@ void kiln__cuda_leave(kiln__cuda_scope *scope) {
     if (scope->changed) (void)kiln__cuda.cuCtxSetCurrent(scope->previous);
 }
 
-/* A backend that is absent has no devices, which is no failure; the text says why it is. */
-static kiln_status absent_is_none(kiln_status status) {
-    return status == KILN_ERROR_NO_DRIVER ? KILN_OK : status;
-}
-
 kiln_status kiln__cuda_count(int32_t *out_count) {
     int count = 0;
     *out_count = 0;
     kiln_status status = kiln__cuda_driver_ready();
-    if (status != KILN_OK) return absent_is_none(status);
+    if (status != KILN_OK) return kiln__absent_is_none(status);
     kiln__cu_result result = kiln__cuda.cuDeviceGetCount(&count);
-    if (result) return absent_is_none(kiln__cuda_fail(NULL, "cuDeviceGetCount", result));
+    if (result) return kiln__absent_is_none(kiln__cuda_fail(NULL, "cuDeviceGetCount", result));
     if (count < 0 || count > DEVICE_MAX)
         return kiln__fail(KILN_ERROR_DRIVER, "cuDeviceGetCount: %d devices: not believed", count);
     if (count == 0) kiln__fail(KILN_ERROR_NO_DRIVER, "%s has no device", kiln__cuda_driver_library());

@@ -1,10 +1,6 @@
 #include "loader/cuda/cuda_backend.h"
 #include <string.h>
 
-static inline unsigned at_least_one(unsigned count) {
-    return count + (count == 0);
-}
-
 /* Which property of a launch exceeds the limits of the device or the kernel, as a sentence; empty if none is known to.
  */
 static void explain_shape(const kiln_kernel *kernel, const kiln_launch_config *config, kiln__text *out) {
@@ -31,24 +27,24 @@ launch_failed(const kiln_kernel *kernel, const kiln_launch_config *config, const
     kiln_status status = kiln__cuda_fail(kernel->device, call, result);
     /* The handles and the arguments are kiln's; what can be invalid in a launch is its shape. */
     if (result == KILN__CU_ERROR_INVALID_VALUE) status = KILN_ERROR_INVALID_ARGUMENT;
-    /* The image was chosen and found when it was loaded; what the driver makes of that now is its own. */
+    /* The image was chosen, and the kernel found, when it was loaded: such an error is the driver's own. */
     if (status == KILN_ERROR_NO_IMAGE || status == KILN_ERROR_NOT_FOUND) status = KILN_ERROR_DRIVER;
     char bytes[256] = "";
     kiln__text shape = {bytes, sizeof bytes, 0};
     explain_shape(kernel, config, &shape);
     return kiln__fail_within(status, "kernel %s, grid %ux%ux%u, block %ux%ux%u, %u bytes of dynamic shared memory%s",
-                             kernel->name, at_least_one(config->grid[0]), at_least_one(config->grid[1]),
-                             at_least_one(config->grid[2]), at_least_one(config->block[0]),
-                             at_least_one(config->block[1]), at_least_one(config->block[2]),
+                             kernel->name, kiln__at_least_one(config->grid[0]), kiln__at_least_one(config->grid[1]),
+                             kiln__at_least_one(config->grid[2]), kiln__at_least_one(config->block[0]),
+                             kiln__at_least_one(config->block[1]), kiln__at_least_one(config->block[2]),
                              config->dynamic_shared_bytes, bytes);
 }
 
-/* What needs the driver's newer call, in words, and whether the device and the driver have it. */
+/* Checks that the device and the driver have what a launch needs of the driver's newer call; what says it in words. */
 static kiln_status check_extended(const kiln_kernel *kernel, const char *what, int32_t capability) {
     const kiln_device_info *info = &kernel->device->info;
     if (info->target.compute_capability < capability)
-        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s: %s need compute capability 9.0, the device has %d.%d",
-                          kernel->name, what, info->target.compute_capability / 10,
+        return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s: %s need compute capability %d.%d, the device has %d.%d",
+                          kernel->name, what, capability / 10, capability % 10, info->target.compute_capability / 10,
                           info->target.compute_capability % 10);
     if (!kiln__cuda.cuLaunchKernelEx)
         return kiln__fail(KILN_ERROR_UNSUPPORTED, "kernel %s: %s need a driver of CUDA 11.8, this is %s", kernel->name,
@@ -67,9 +63,10 @@ static kiln_status list_attributes(const kiln_kernel *kernel, const kiln_launch_
     KILN__TRY(kiln__launch_flags_check(kernel, config));
     if (cluster[0] || cluster[1] || cluster[2]) {
         KILN__TRY(check_extended(kernel, "clusters", 90));
-        out_attributes[count++] = (kiln__cu_launch_attribute){
-            .id = KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
-            .value.cluster = {at_least_one(cluster[0]), at_least_one(cluster[1]), at_least_one(cluster[2])}};
+        out_attributes[count++] = (kiln__cu_launch_attribute){.id = KILN__CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                                              .value.cluster = {kiln__at_least_one(cluster[0]),
+                                                                                kiln__at_least_one(cluster[1]),
+                                                                                kiln__at_least_one(cluster[2])}};
     }
     if (config->flags & KILN_LAUNCH_COOPERATIVE) {
         KILN__TRY(check_extended(kernel, "cooperative launches", 0));
@@ -92,7 +89,8 @@ static kiln_status list_attributes(const kiln_kernel *kernel, const kiln_launch_
 
 /* A cluster of more than 8 blocks, which not every device has room for, must be allowed for its kernel. */
 static kiln_status allow_cluster(const kiln_kernel *kernel, const uint32_t cluster[3]) {
-    uint64_t blocks = (uint64_t)at_least_one(cluster[0]) * at_least_one(cluster[1]) * at_least_one(cluster[2]);
+    uint64_t blocks =
+        (uint64_t)kiln__at_least_one(cluster[0]) * kiln__at_least_one(cluster[1]) * kiln__at_least_one(cluster[2]);
     if (blocks > PORTABLE_CLUSTER)
         KILN__CUDA_CALL(kernel->device, cuFuncSetAttribute, kernel->function,
                         KILN__CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1);
@@ -106,12 +104,12 @@ launch_any(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_con
     unsigned count;
     KILN__TRY(list_attributes(kernel, config, attributes, &count));
     const kiln__cu_launch_config shape = {
-        .grid_x = at_least_one(config->grid[0]),
-        .grid_y = at_least_one(config->grid[1]),
-        .grid_z = at_least_one(config->grid[2]),
-        .block_x = at_least_one(config->block[0]),
-        .block_y = at_least_one(config->block[1]),
-        .block_z = at_least_one(config->block[2]),
+        .grid_x = kiln__at_least_one(config->grid[0]),
+        .grid_y = kiln__at_least_one(config->grid[1]),
+        .grid_z = kiln__at_least_one(config->grid[2]),
+        .block_x = kiln__at_least_one(config->block[0]),
+        .block_y = kiln__at_least_one(config->block[1]),
+        .block_z = kiln__at_least_one(config->block[2]),
         .shared_bytes = config->dynamic_shared_bytes,
         .stream = stream->native,
         .attributes = attributes,

@@ -1,9 +1,5 @@
 #include "loader/hip/hip_backend.h"
 
-static inline uint32_t at_least_one(uint32_t value) {
-    return value + !value;
-}
-
 /* Clusters and flags, of which HIP has none. */
 static kiln_status __attribute__((cold, noinline))
 check_extras(const kiln_kernel *kernel, const kiln_launch_config *config) {
@@ -15,7 +11,7 @@ check_extras(const kiln_kernel *kernel, const kiln_launch_config *config) {
     return KILN_OK;
 }
 
-/* Of a HIP that would launch at once what was to be captured. */
+/* Refuses to launch on a stream that is captured where HIP would launch at once. */
 static kiln_status __attribute__((cold, noinline)) check_capture(kiln_stream *stream, const kiln_kernel *kernel) {
     bool capturing;
     KILN__TRY(kiln__hip_stream_capturing(stream, &capturing));
@@ -30,12 +26,12 @@ launch_failed(const kiln_kernel *kernel, const kiln_launch_config *config, kiln_
     /* The handles and the arguments are kiln's; what can be invalid in a launch is its shape. */
     if (result == KILN__hipErrorInvalidValue || result == KILN__hipErrorInvalidConfiguration)
         status = KILN_ERROR_INVALID_ARGUMENT;
-    /* The image was chosen and found when it was loaded; what HIP makes of that now is its own. */
+    /* The image was chosen, and the kernel found, when it was loaded: such an error is HIP's own. */
     if (status == KILN_ERROR_NO_IMAGE || status == KILN_ERROR_NOT_FOUND) status = KILN_ERROR_DRIVER;
     return kiln__fail_within(status, "kernel %s, grid %ux%ux%u, block %ux%ux%u, %u bytes of dynamic shared memory",
-                             kernel->name, at_least_one(config->grid[0]), at_least_one(config->grid[1]),
-                             at_least_one(config->grid[2]), at_least_one(config->block[0]),
-                             at_least_one(config->block[1]), at_least_one(config->block[2]),
+                             kernel->name, kiln__at_least_one(config->grid[0]), kiln__at_least_one(config->grid[1]),
+                             kiln__at_least_one(config->grid[2]), kiln__at_least_one(config->block[0]),
+                             kiln__at_least_one(config->block[1]), kiln__at_least_one(config->block[2]),
                              config->dynamic_shared_bytes);
 }
 
@@ -52,9 +48,9 @@ kiln_status kiln__hip_launch(kiln_stream *stream, const kiln_kernel *kernel, con
     kiln__hip_scope here;
     KILN__TRY(kiln__hip_enter(device, &here));
     kiln__hip_error result = kiln__hip.hipModuleLaunchKernel(
-        kernel->function, at_least_one(config->grid[0]), at_least_one(config->grid[1]), at_least_one(config->grid[2]),
-        at_least_one(config->block[0]), at_least_one(config->block[1]), at_least_one(config->block[2]),
-        config->dynamic_shared_bytes, stream->native, NULL, extra);
+        kernel->function, kiln__at_least_one(config->grid[0]), kiln__at_least_one(config->grid[1]),
+        kiln__at_least_one(config->grid[2]), kiln__at_least_one(config->block[0]), kiln__at_least_one(config->block[1]),
+        kiln__at_least_one(config->block[2]), config->dynamic_shared_bytes, stream->native, NULL, extra);
     kiln__hip_leave(&here);
     return KILN__LIKELY(!result) ? KILN_OK : launch_failed(kernel, config, result);
 }

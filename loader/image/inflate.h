@@ -6,7 +6,7 @@
 #include <kiln/kiln.h>
 
 /* Decompresses one gzip member (RFC 1952) without optional fields, of method DEFLATE (RFC 1951), to exactly size bytes.
- * The bytes need not be trusted. The CRC is not checked: who wants to know of damage has a SHA-256. Allocates a few KB,
+ * The bytes need not be trusted. The CRC is not checked: damage is detected by the image's SHA-256. Allocates a few KB,
  * and frees them.
  * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE (out may then have been written), KILN_ERROR_OUT_OF_MEMORY. */
 kiln_status kiln__inflate(kiln__bytes packed, uint8_t *out, size_t size);

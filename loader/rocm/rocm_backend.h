@@ -8,9 +8,8 @@
 #include "loader/rocm/rocm_signal.h"
 
 enum {
-    KILN__ROCM_QUEUES = 4, /* per device; further streams share */
-    KILN__ROCM_RING_SLOTS =
-        1024, /* of kernargs that are kept: a launch of a stream takes one, or as many as it needs */
+    KILN__ROCM_QUEUES = 4,        /* per device; further streams share */
+    KILN__ROCM_RING_SLOTS = 1024, /* for the kernargs of a stream's launches, each of which takes one or more */
     KILN__ROCM_SLOT_BYTES = 512,
     KILN__ROCM_RING_SECTIONS = 16,
     KILN__ROCM_SECTION_SLOTS = KILN__ROCM_RING_SLOTS / KILN__ROCM_RING_SECTIONS,
@@ -114,8 +113,8 @@ void kiln__rocm_device_close(kiln_device *device);
 kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer);
 
 /* rocm_fault.c: page faults and the runtime's other events, of which it reports one per process. */
-/* Adds an open device, which with takes_faults answers for its agent's. Returns KILN_OK, KILN_ERROR_UNSUPPORTED,
- * KILN_ERROR_DRIVER, KILN_ERROR_DEVICE_LOST (the runtime has told of a fault, and will tell of no other). */
+/* Adds an open device; with takes_faults its agent's faults are handled here. Returns KILN_OK, KILN_ERROR_UNSUPPORTED,
+ * KILN_ERROR_DRIVER, KILN_ERROR_DEVICE_LOST (the runtime has reported a fault, and will report no other). */
 kiln_status kiln__rocm_faults_join(kiln__rocm_device *rocm);
 void kiln__rocm_faults_leave(kiln__rocm_device *rocm);
 
@@ -161,9 +160,9 @@ void kiln__rocm_host_unregister(kiln_device *device, void *memory);
 /* Memory of a pool that count agents can reach. */
 kiln_status kiln__rocm_pool_alloc(kiln_device *device, kiln__hsa_pool pool, const kiln__hsa_agent *agents,
                                   uint32_t count, size_t size, void **out_memory);
-/* rocm_order.c: frees the memory that streams have freed and are done with; true if there was any. */
+/* rocm_order.c: returns to the runtime what streams have freed and no longer use; true if there was any. */
 bool kiln__rocm_freed_release(kiln__rocm_device *rocm);
-/* Frees all of it. No stream is open. */
+/* Returns all of it. No stream is open. */
 void kiln__rocm_freed_close(kiln__rocm_device *rocm);
 kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                             kiln_copy_direction direction);

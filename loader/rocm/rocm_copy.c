@@ -94,7 +94,7 @@ static kiln_status copy_begin(kiln__rocm_stream *stream, void *destination, cons
     return kiln__rocm_copies_begin(stream, &piece, 1, out_copied);
 }
 
-/* The same without waiting for the copy, unless it cannot be waited for later. */
+/* The same, without waiting for the copy unless an error makes it impossible to wait for it later. */
 static kiln_status copy_ordered(kiln__rocm_stream *stream, void *destination, const void *source, size_t size,
                                 kiln_copy_direction direction) {
     kiln__rocm_signal *copied;
@@ -103,7 +103,7 @@ static kiln_status copy_ordered(kiln__rocm_stream *stream, void *destination, co
     return status;
 }
 
-/* How the device comes to a range of host memory. */
+/* How the device can reach a range of host memory. */
 typedef enum host_kind {
     HOST_PAGEABLE,
     HOST_PINNED,  /* of the runtime's, and granted to the device */
@@ -180,7 +180,7 @@ static kiln_status copy_staged(kiln_stream *stream, const copy_piece *whole, kil
     return KILN_OK;
 }
 
-/* Pageable host memory is locked for the time of the copy, unless to move the bytes costs less. */
+/* Pageable host memory is locked for the duration of the copy, unless staging the bytes costs less. */
 static kiln_status copy_pageable(kiln_stream *stream, const copy_piece *whole, kiln_copy_direction direction) {
     kiln__rocm_device *rocm = stream->device->native;
     void *reachable = NULL;

@@ -2,15 +2,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A backend that is absent has no devices, which is no failure; the text says why it is. */
-static kiln_status absent_is_none(kiln_status status) {
-    return status == KILN_ERROR_NO_DRIVER ? KILN_OK : status;
-}
-
 kiln_status kiln__rocm_count(int32_t *out_count) {
     *out_count = 0;
     kiln_status status = kiln__rocm_driver_ready();
-    if (status != KILN_OK) return absent_is_none(status);
+    if (status != KILN_OK) return kiln__absent_is_none(status);
     KILN__TRY(kiln__rocm_agents(NULL, 0, out_count));
     if (!*out_count) kiln__fail(KILN_ERROR_NO_DRIVER, "no device: %s lists no GPU", kiln__rocm_driver_library());
     return KILN_OK;
@@ -95,7 +90,7 @@ static kiln_status peer_add(kiln__rocm_device *peer, kiln__hsa_agent agent) {
     return KILN_OK;
 }
 
-/* The runtime grants an allocation, so that it is those to come that the device reaches. */
+/* The runtime grants access to one allocation at a time, so the device reaches those that are made from now on. */
 kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer) {
     const kiln__rocm_device *rocm = device->native;
     kiln__rocm_device *other = peer->native;

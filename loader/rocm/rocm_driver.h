@@ -4,8 +4,7 @@
 
 #include "loader/rocm/rocm_status.h"
 
-/* The runtime's functions. Valid, and constant, once
- * kiln__rocm_driver_ready has returned KILN_OK. */
+/* The runtime's functions. Valid, and constant, once kiln__rocm_driver_ready has returned KILN_OK. */
 typedef struct kiln__rocm_table {
 #define KILN_HSA(field, exported, required, result, parameters) result(*field) parameters;
 #include "loader/rocm/symbols.def"

@@ -37,7 +37,7 @@ static kiln__hsa_status on_event(const kiln__hsa_event *event, void *data) {
     return status;
 }
 
-/* The runtime keeps a handler for good, and so does the process the code of this one. */
+/* The runtime keeps a handler for good, so the process must keep this one's code. */
 static kiln_status enroll(void) {
     if (faults.registered) return KILN_OK;
     if (!kiln__rocm.register_event_handler)

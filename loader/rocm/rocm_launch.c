@@ -7,16 +7,13 @@ typedef struct launch_shape {
     uint64_t grid[3];
 } launch_shape;
 
-static inline uint32_t at_least_one(uint32_t value) {
-    return value + !value;
-}
-
 static launch_shape shape_of(const kiln_launch_config *config) {
-    const uint32_t x = at_least_one(config->block[0]), y = at_least_one(config->block[1]),
-                   z = at_least_one(config->block[2]);
+    const uint32_t x = kiln__at_least_one(config->block[0]), y = kiln__at_least_one(config->block[1]),
+                   z = kiln__at_least_one(config->block[2]);
     return (launch_shape){{x, y, z},
-                          {(uint64_t)at_least_one(config->grid[0]) * x, (uint64_t)at_least_one(config->grid[1]) * y,
-                           (uint64_t)at_least_one(config->grid[2]) * z}};
+                          {(uint64_t)kiln__at_least_one(config->grid[0]) * x,
+                           (uint64_t)kiln__at_least_one(config->grid[1]) * y,
+                           (uint64_t)kiln__at_least_one(config->grid[2]) * z}};
 }
 
 /* One dimension, no clusters, no flags (bit 0 is one, and is moved up) and within the limits: what most launches are. A
@@ -78,9 +75,9 @@ write_hidden(const kiln__rocm_kernel *function, const kiln_launch_config *config
     const launch_shape shape = shape_of(config);
     const uint32_t *block = shape.block;
     const uint64_t values[KILN__HIDDEN_KIND_COUNT] = {
-        [KILN__HIDDEN_BLOCK_COUNT_X] = at_least_one(config->grid[0]),
-        [KILN__HIDDEN_BLOCK_COUNT_Y] = at_least_one(config->grid[1]),
-        [KILN__HIDDEN_BLOCK_COUNT_Z] = at_least_one(config->grid[2]),
+        [KILN__HIDDEN_BLOCK_COUNT_X] = kiln__at_least_one(config->grid[0]),
+        [KILN__HIDDEN_BLOCK_COUNT_Y] = kiln__at_least_one(config->grid[1]),
+        [KILN__HIDDEN_BLOCK_COUNT_Z] = kiln__at_least_one(config->grid[2]),
         [KILN__HIDDEN_GROUP_SIZE_X] = block[0],
         [KILN__HIDDEN_GROUP_SIZE_Y] = block[1],
         [KILN__HIDDEN_GROUP_SIZE_Z] = block[2],

@@ -128,8 +128,8 @@ kiln_status kiln__rocm_stream_query(kiln_stream *stream, bool *out_done) {
     return KILN_OK;
 }
 
-/* What is left of a lost device's work is not waited for, since it may never be done. It must not begin either, once
- * its arguments are freed; to see to that on a borrowed queue is the application's. */
+/* A lost device's remaining work is not waited for, since it may never be done. Nor may it begin once its arguments are
+ * freed; on a borrowed queue the application has to ensure that. */
 void kiln__rocm_stream_close(kiln_stream *stream) {
     kiln__rocm_stream *state = stream->state;
     const bool done = kiln__device_check(stream->device) == KILN_OK && kiln__rocm_stream_sync(stream) == KILN_OK;

@@ -1,7 +1,6 @@
 /* The CPU as a device: opened, launched on, forked under. */
 #include "loader/backend.h"
 #include "loader/cpu/cpu_amx.h"
-#include "loader/cpu/cpu_device.h"
 #include "loader/cpu/cpu_features.h"
 #include "tests/assert_ok.h"
 #include "tests/unit/emulated.h"

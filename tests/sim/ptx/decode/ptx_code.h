@@ -117,7 +117,6 @@ typedef struct ptx_code {
     ptx_address_use *addresses;
     uint32_t address_count;
     uint32_t local_bytes;  /* per lane: .local variables, then .param variables of calls, then own parameters */
-    uint32_t param_offset; /* of a function's own parameters and results in its local bytes */
     uint32_t shared_bytes; /* static, of an entry: the module's variables, those of functions, and its own */
 } ptx_code;
 

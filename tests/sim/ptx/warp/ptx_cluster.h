@@ -4,8 +4,6 @@
 
 #include "tests/sim/ptx/warp/ptx_warp.h"
 
-enum { PTX_CLUSTER_MAX = 16 };
-
 struct ptx_cluster {
     ptx_block *blocks; /* by rank */
     uint32_t count;

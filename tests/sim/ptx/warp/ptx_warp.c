@@ -1,5 +1,4 @@
 #include "tests/sim/ptx/warp/ptx_warp.h"
-#include "tests/sim/ptx/decode/ptx_decode.h"
 #include "tests/sim/ptx/matrix/ptx_wgmma_run.h"
 #include "tests/sim/ptx/warp/ptx_undefined.h"
 #include <stdarg.h>
