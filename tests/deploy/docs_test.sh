@@ -49,7 +49,22 @@ every_page_is_listed() {
     return $status
 }
 
+reference_has_every_header() {
+    local header page status=0
+    make -s docs || { grep '(function)' build/docs/warnings; return 1; }
+    for header in include/kiln/*.h include/kiln/ops/*.h; do
+        page=$(basename "$header" .h)
+        [ -e "build/docs/html/${page//_/__}_8h.html" ] || { echo "no page for $header"; status=1; }
+    done
+    return $status
+}
+
 check "docs/selection.md shows what kiln explain prints" shows_real_output docs/selection.md
 check "no link leads nowhere" links_lead_somewhere
 check "docs/README.md lists every page" every_page_is_listed
+if command -v doxygen >/dev/null; then
+    check "make docs has a page for every header, and a comment for every function" reference_has_every_header
+else
+    skip "make docs has a page for every header, and a comment for every function" "no doxygen"
+fi
 finish
