@@ -14,7 +14,7 @@ install: all ## headers, libraries, kiln.pc, a CMake package, the program and it
 	install -m 644 $(OUT)/libkiln.a $(DESTDIR)$(LIBDIR)/
 	install -m 755 $(OUT)/libkiln.so.0 $(DESTDIR)$(LIBDIR)/
 	ln -sf libkiln.so.0 $(DESTDIR)$(LIBDIR)/libkiln.so
-	$(FILL) scripts/kiln.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
+	$(FILL) -e 's|^libdir=$(PREFIX)/|libdir=$${prefix}/|' scripts/kiln.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/kiln.pc
 	$(FILL) scripts/kilnConfig.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/kiln/kilnConfig.cmake
 	$(FILL) scripts/kilnConfigVersion.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/kiln/kilnConfigVersion.cmake
 	install -m 755 $(OUT)/kiln $(DESTDIR)$(PREFIX)/bin/

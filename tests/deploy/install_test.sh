@@ -27,6 +27,13 @@ flags() { # PKG-CONFIG-OPTIONS...
     PKG_CONFIG_PATH=$libraries/pkgconfig PKG_CONFIG_SYSROOT_DIR=$root pkg-config "$@" kiln
 }
 
+# A folder that was moved: pkg-config takes the prefix from where kiln.pc is.
+flags_follow_the_folder() {
+    local found
+    found=$(PKG_CONFIG_PATH=$libraries/pkgconfig pkg-config --define-prefix --variable=libdir kiln) && echo "$found" &&
+        [ "$found" = "$libraries" ]
+}
+
 # The flags are several words.
 # shellcheck disable=SC2046
 shared_consumer() {
@@ -84,6 +91,7 @@ check "everything is there" installed
 check "no placeholder is left in kiln.pc and the CMake package" no_placeholder
 if command -v pkg-config >/dev/null; then
     check "pkg-config gives the version of kiln.h" version_agrees
+    check "pkg-config --define-prefix finds a folder that was moved" flags_follow_the_folder
     check "a consumer by pkg-config, shared" shared_consumer
     check "a consumer by pkg-config, static" static_consumer
     check "a copy of docs/examples/llama" llama_consumer
