@@ -7,8 +7,9 @@
 
 enum { DILATION = 1 << 16 }; /* at most */
 
+/* Checks the sizes and gives the rows of a state. */
 static kiln_status sizes_check(const char *name, const kiln_causal_conv1d_params *params, int64_t batch,
-                               int64_t dilation, int64_t history) {
+                               int64_t dilation, int64_t *out_history) {
     KILN__TRY(kiln__size_check(name, "tokens", params->tokens, INT32_MAX));
     KILN__TRY(kiln__size_check(name, "channels", params->channels, INT64_MAX >> 4));
     KILN__TRY(kiln__size_check(name, "batch", params->batch, INT32_MAX));
@@ -16,9 +17,10 @@ static kiln_status sizes_check(const char *name, const kiln_causal_conv1d_params
     KILN__TRY(kiln__size_check(name, "dilation", params->dilation, DILATION));
     KILN__TRY(kiln__size_check(name, "states", params->states, INT32_MAX));
     KILN__TRY(kiln__size_check(name, "history", params->history, INT32_MAX));
-    KILN__REQUIRE(history >= (params->width - 1) * dilation,
-                  "%s: history is %lld: must be at least (width - 1) * dilation, %lld", name, (long long)history,
-                  (long long)((params->width - 1) * dilation));
+    const int64_t reach = (params->width - 1) * dilation;
+    *out_history = params->history ? params->history : reach;
+    KILN__REQUIRE(*out_history >= reach, "%s: history is %lld: must be at least (width - 1) * dilation, %lld", name,
+                  (long long)params->history, (long long)reach);
     KILN__REQUIRE(params->cu_seqlens || params->tokens % batch == 0,
                   "%s: batch is %lld: must divide tokens, which is %lld, without cu_seqlens", name, (long long)batch,
                   (long long)params->tokens);
@@ -70,9 +72,9 @@ static kiln_status causal_conv1d(kiln_stream *stream, const kiln_causal_conv1d_p
     unsigned size_log2 = kiln__part_size_log2(part);
     int64_t tokens = params->tokens, channels = params->channels, batch = params->batch ? params->batch : 1;
     int64_t dilation = params->dilation ? params->dilation : 1, states = params->states ? params->states : batch;
-    int64_t history = params->history ? params->history : (params->width - 1) * dilation;
+    int64_t history;
     uint32_t wide, residual_wide = 1;
-    KILN__TRY(sizes_check(name, params, batch, dilation, history));
+    KILN__TRY(sizes_check(name, params, batch, dilation, &history));
     if (KILN__UNLIKELY(!tokens || !channels || !params->width)) return KILN_OK;
 
     kiln__tensor tensors[] = {kiln__tensor_of("y", params->y, params->y_stride),

@@ -549,9 +549,9 @@ static kiln_status launch_plan(kiln_stream *stream, const kiln_kernel *kernels, 
 
 static kiln_status gemm_w4a16(kiln_stream *stream, const kiln_gemm_w4a16_params *params, unsigned part,
                               const char *name) {
-    const int64_t m = params->m, n = params->n, k = params->k, rows = weight_rows(params);
     KILN__TRY(check_options(name, params));
     KILN__TRY(check_sizes(name, params));
+    const int64_t m = params->m, n = params->n, k = params->k, rows = weight_rows(params);
     if (KILN__UNLIKELY(!m || !n)) return KILN_OK;
 
     const bool groups_first = params->scale_layout == KILN_W4A16_SCALES_K_N;

@@ -31,7 +31,7 @@ static kiln_status read_mask(const char *name, const kiln_mha_params *params, un
         KILN__TRY(kiln__size_check(name, names[i], sizes[i], INT32_MAX));
     if (!params->mask) return KILN_OK;
     int64_t rows;
-    KILN__REQUIRE(!params->compute, "%s: mask is %p: must be NULL with compute", name, params->mask);
+    KILN__REQUIRE(!params->compute, "%s: mask is %p: must be NULL unless compute is part (0)", name, params->mask);
     KILN__REQUIRE(sizes[0] == 1 || sizes[0] == p->batch, "%s: mask_batch is %lld: must be 1, or batch, which is %lld",
                   name, (long long)sizes[0], (long long)p->batch);
     KILN__REQUIRE(sizes[1] == 1 || sizes[1] == p->heads, "%s: mask_heads is %lld: must be 1, or heads, which is %lld",
@@ -67,8 +67,8 @@ static kiln_status read_params(const char *name, const kiln_mha_params *params, 
     KILN__REQUIRE((uint32_t)params->compute <= KILN_MHA_COMPUTE_NVFP4,
                   "%s: compute is %d: must be part (0), int8_x_fp8 (1), fp8 (2) or nvfp4 (3)", name, params->compute);
     KILN__REQUIRE(params->reserved == 0, "%s: reserved is %d: must be 0", name, params->reserved);
-    KILN__REQUIRE(!params->compute || params->softcap == 0.0f, "%s: softcap is %g: must be 0 with compute", name,
-                  (double)params->softcap);
+    KILN__REQUIRE(!params->compute || params->softcap == 0.0f,
+                  "%s: softcap is %g: must be 0 unless compute is part (0)", name, (double)params->softcap);
     KILN__TRY(kiln__attention_sizes_check(name, p));
     KILN__TRY(kiln__size_check(name, "kv_tokens", params->kv_tokens, INT32_MAX));
     if (kiln__attention_is_empty(p)) return KILN_OK;

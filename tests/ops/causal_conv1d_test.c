@@ -333,7 +333,12 @@ static void test_refusals(kiln_stream *stream) {
     kiln_causal_conv1d_params params = good;
     params.dilation = 3;
     params.history = 2;
-    expect_refusal(stream, function, &params, sizeof params, "history");
+    expect_refusal(stream, function, &params, sizeof params,
+                   "history is 2: must be at least (width - 1) * dilation, 3");
+    params = good;
+    params.width = 4;
+    params.dilation = INT64_MAX; /* times 3 is no int64_t: the sanitizer's build would stop */
+    expect_refusal(stream, function, &params, sizeof params, "dilation is 9223372036854775807: must be at most 65536");
     params = good;
     params.batch = 2;
     params.states = 1;

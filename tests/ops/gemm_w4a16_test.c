@@ -703,6 +703,8 @@ static void test_fused_refusals(kiln_stream *stream) {
     expect_refusal(stream, function, &params, sizeof params, "for norm_weight, gated or activation with so many rows");
     params.n = INT32_MAX / 2 + 1;
     expect_refusal(stream, function, &params, sizeof params, "n is 1073741824: must be at most 1073741823");
+    params.n = INT64_MAX; /* twice that is no int64_t: the sanitizer's build would stop */
+    expect_refusal(stream, function, &params, sizeof params, "n is 9223372036854775807: must be at most 1073741823");
     params = good;
     params.norm_weight = x.data;
     expect_refusal(stream, function, &params, sizeof params,

@@ -473,7 +473,7 @@ static void attend_at_once(kiln_stream *stream, precision p, const attention_sha
     expect_refusal(stream, function, &params, sizeof params, "workspace_size");
     params.workspace_size++;
     params.softcap = 1;
-    expect_refusal(stream, function, &params, sizeof params, "softcap");
+    expect_refusal(stream, function, &params, sizeof params, "softcap is 1: must be 0 unless compute is part (0)");
     params.softcap = 0;
     harness_ok(function->call(stream, &params, sizeof params));
     matrix_expect_exact(&t->out, out);

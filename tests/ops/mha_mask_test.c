@@ -192,7 +192,7 @@ static void test_refusals(kiln_stream *stream) {
     expect_refusal(stream, function, &params, sizeof params, "mask");
     params = good;
     params.compute = KILN_MHA_COMPUTE_FP8;
-    expect_refusal(stream, function, &params, sizeof params, "mask");
+    expect_refusal(stream, function, &params, sizeof params, "must be NULL unless compute is part (0)");
     matrix_expect_unchanged(&x);
     matrix_destroy(&x);
 }

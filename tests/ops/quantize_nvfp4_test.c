@@ -273,9 +273,9 @@ static void test_refusals(kiln_stream *stream) {
     REFUSED(rows, -1, "rows");
     REFUSED(cols, (int64_t)1 << 31, "cols");
     REFUSED(scale_rows, 4, "scale_rows");
-    REFUSED(scale_rows, 64, "scale_rows");
+    REFUSED(scale_rows, 64, "scale_rows is 64: must be a multiple of 128 in 128x4");
     REFUSED(scale_cols, 6, "scale_cols");
-    REFUSED(scale_cols, 9, "scale_cols");
+    REFUSED(scale_cols, 9, "scale_cols is 9: must be a multiple of 4 in 128x4");
     REFUSED(global_rows, 0, "global_rows");
     REFUSED(global_rows, 2, "global_rows");
     REFUSED(codes_stride, 63, "codes_stride");

@@ -41,10 +41,10 @@ static inline kiln_status kiln__nvfp4_scales_check(const char *name, const kiln_
                   "%s: global_rows is %lld: must be 1 or rows, %lld", name, (long long)sizes->global_rows,
                   (long long)sizes->rows);
     if (sizes->scale_layout == KILN_SCALES_LINEAR) return KILN_OK;
-    KILN__REQUIRE(sizes->scale_rows % KILN__NVFP4_TILE_ROWS == 0, "%s: scale_rows is %lld: must be a multiple of 128",
-                  name, (long long)sizes->scale_rows);
-    KILN__REQUIRE(sizes->scale_cols % KILN__NVFP4_TILE_COLS == 0, "%s: scale_cols is %lld: must be a multiple of 4",
-                  name, (long long)sizes->scale_cols);
+    KILN__REQUIRE(sizes->scale_rows % KILN__NVFP4_TILE_ROWS == 0,
+                  "%s: scale_rows is %lld: must be a multiple of 128 in 128x4", name, (long long)sizes->scale_rows);
+    KILN__REQUIRE(sizes->scale_cols % KILN__NVFP4_TILE_COLS == 0,
+                  "%s: scale_cols is %lld: must be a multiple of 4 in 128x4", name, (long long)sizes->scale_cols);
     return KILN_OK;
 }
 
