@@ -182,7 +182,8 @@ static bool reduce_in(const copy *c, ptx_block *block, uint64_t to, uint64_t bar
         if (!memory) return false;
         ptx_atomic_reduce(c->op, c->op->type, false, memory, c->bytes + at, GRANULE);
     }
-    ptx_flag_release(block, c->warp, c->lane, barrier);
+    ptx_shared_detach(block, to, c->size);
+    ptx_flag_complete(block, c->warp, c->lane, barrier);
     return ptx_mbarrier_complete(block, c->warp, c->op, c->lane, barrier, c->size);
 }
 

@@ -2,21 +2,28 @@
  *
  * A lane that releases hands on what it did itself, what the lanes of its warp did before their last .sync instruction,
  * and what others had handed on to its warp; but not what other lanes of its warp did since. A warp takes together what
- * any of its lanes acquires. (PTX ISA, "Memory Consistency Model".) */
+ * any of its lanes acquires. (PTX ISA, "Memory Consistency Model".)
+ *
+ * An asynchronous operation that completes at a barrier hands on what it wrote itself, and nothing that its thread
+ * wrote before (PTX ISA, "Asynchronous Operations"); nor does a release of that thread hand on the operation. What its
+ * thread had read before is taken as read. */
 #include "tests/sim/ptx/memory/ptx_shared.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* What one knows of a warp: what all of its lanes did before a moment, and what some did before another. */
+/* What one knows of a warp: what all of its lanes did before a moment, what some did before another, and the
+ * asynchronous operations that it began before a third. */
 typedef struct ptx_known {
     uint32_t all, some;
     uint32_t lanes; /* those some */
+    uint32_t began;
 } ptx_known;
 
 typedef struct ptx_flag {
     uint64_t address;
     uint32_t warp;    /* that released it last */
     ptx_known *known; /* of each warp */
+    ptx_known *read;  /* the same of what came before asynchronous operations; NULL: none, or no other block */
 } ptx_flag;
 
 static void join(ptx_known *to, const ptx_known *from) {
@@ -24,6 +31,7 @@ static void join(ptx_known *to, const ptx_known *from) {
     to->lanes = (to->some > all ? to->lanes : 0) | (from->some > all ? from->lanes : 0);
     to->some = to->some > from->some ? to->some : from->some;
     to->all = all;
+    to->began = to->began > from->began ? to->began : from->began;
 }
 
 static void join_all(const ptx_block *block, ptx_known *to, const ptx_known *from) {
@@ -54,6 +62,11 @@ static ptx_flag *flag_add(ptx_block *block, uint64_t address) {
     return flag;
 }
 
+static void flag_free(const ptx_flag *flag) {
+    free(flag->known);
+    free(flag->read);
+}
+
 void ptx_flag_prepare(ptx_block *block) {
     /* Not cleared, which takes long: what a shadow's readers do not name is not looked at. */
     block->reads = malloc((ptx_shadow_count(block) * block->warp_count + 1) * sizeof *block->reads);
@@ -72,7 +85,7 @@ void ptx_flag_clear(const ptx_block *block, ptx_known *known) {
 
 void ptx_flag_start(ptx_block *block) {
     while (block->flag_count)
-        free(block->flags[--block->flag_count].known);
+        flag_free(&block->flags[--block->flag_count]);
     for (uint32_t w = 0; w < block->warp_count && block->reads; w++) {
         memset(block->warps[w].known, 0, block->known_count * sizeof *block->warps[w].known);
         if (!block->cluster) continue;
@@ -83,7 +96,7 @@ void ptx_flag_start(ptx_block *block) {
 
 void ptx_flag_end(ptx_block *block) {
     while (block->flag_count)
-        free(block->flags[--block->flag_count].known);
+        flag_free(&block->flags[--block->flag_count]);
     for (uint32_t w = 0; w < block->warp_count; w++) {
         free(block->warps[w].known);
         free(block->warps[w].fenced);
@@ -99,7 +112,7 @@ static void give(ptx_warp *warp, uint32_t lanes, ptx_known *known) {
     ++warp->moment;
     const bool all = lanes == (warp->lanes & ~warp->exited);
     if (all) warp->synced = warp->moment;
-    join(&known[warp->place], &(ptx_known){warp->synced, warp->moment, lanes});
+    join(&known[warp->place], &(ptx_known){.all = warp->synced, .some = warp->moment, .lanes = lanes});
 }
 
 void ptx_flag_release(ptx_block *block, ptx_warp *warp, uint32_t lane, uint64_t address) {
@@ -107,12 +120,26 @@ void ptx_flag_release(ptx_block *block, ptx_warp *warp, uint32_t lane, uint64_t 
     if (!flag) flag = flag_add(block, address);
     flag->warp = warp->place;
     join_all(block, flag->known, warp->known);
-    join(&flag->known[warp->place], &(ptx_known){warp->synced, ++warp->moment, 1u << lane});
+    join(&flag->known[warp->place], &(ptx_known){.all = warp->synced, .some = ++warp->moment, .lanes = 1u << lane});
+}
+
+void ptx_flag_complete(ptx_block *block, ptx_warp *warp, uint32_t lane, uint64_t barrier) {
+    ptx_flag *flag = flag_at(block, barrier);
+    if (!flag) flag = flag_add(block, barrier);
+    flag->warp = warp->place;
+    flag->known[warp->place].began = ++warp->moment;
+    if (!warp->fenced) return;
+    join_all(block, flag->known, warp->fenced);
+    if (!flag->read) flag->read = known_new(block);
+    join_all(block, flag->read, warp->known);
+    join_all(block, flag->read, warp->read);
+    join(&flag->read[warp->place], &(ptx_known){.all = warp->synced, .some = warp->moment, .lanes = 1u << lane});
 }
 
 void ptx_flag_acquire(ptx_block *block, ptx_warp *warp, uint64_t address) {
     const ptx_flag *flag = flag_at(block, address);
     if (flag) join_all(block, warp->known, flag->known);
+    if (flag && flag->read) join_all(block, warp->read, flag->read);
 }
 
 void ptx_flag_fence(ptx_warp *warp, uint32_t lanes) {
@@ -155,7 +182,7 @@ void ptx_flag_meet(ptx_block *block) {
 void ptx_flag_forget(ptx_block *block, const ptx_warp *warp, uint64_t address, uint32_t size) {
     for (uint32_t i = 0; i < block->flag_count;) {
         if (block->flags[i].address - address < size && block->flags[i].warp != warp->place) {
-            free(block->flags[i].known);
+            flag_free(&block->flags[i]);
             block->flags[i] = block->flags[--block->flag_count];
         } else {
             i++;
@@ -165,6 +192,7 @@ void ptx_flag_forget(ptx_block *block, const ptx_warp *warp, uint64_t address, u
 
 static bool orders(const ptx_known *of_warps, const ptx_touches *touches) {
     const ptx_known *known = &of_warps[touches->thread / PTX_WARP];
+    if (touches->async) return touches->moment < known->began;
     const bool by_some = touches->together || known->lanes >> touches->thread % PTX_WARP & 1;
     return touches->moment < known->all || (touches->moment < known->some && by_some);
 }

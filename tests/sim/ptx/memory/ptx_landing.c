@@ -27,7 +27,7 @@ bool ptx_landing_send(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint32
     if (!copy) abort();
     memcpy(copy, bytes, size);
     *landing_new(block) = (ptx_landing){.barrier = barrier, .to = to, .size = size, .bytes = copy};
-    ptx_flag_release(block, warp, lane, barrier); /* who waits for the barrier comes after it */
+    ptx_flag_complete(block, warp, lane, barrier);
     return true;
 }
 

@@ -7,7 +7,9 @@
 
 /* Whether all of them come before what the thread does now. */
 static bool come_before(const ptx_warp *warp, const ptx_touches *touches, uint16_t thread) {
-    if (!touches->count || (touches->count == 1 && touches->thread == thread)) return true;
+    if (!touches->count) return true;
+    if (touches->async) return ptx_flag_orders(warp, touches); /* its thread has to wait for it, too */
+    if (touches->count == 1 && touches->thread == thread) return true;
     bool same_warp = touches->count < 3 && touches->thread / PTX_WARP == warp->place;
     if (same_warp && (touches->moment < warp->synced || touches->together)) return true;
     return warp->known && ptx_flag_orders(warp, touches);
@@ -26,6 +28,7 @@ static inline bool touches_add(const ptx_warp *warp, const ptx_op *op, ptx_touch
     touches->thread = thread;
     touches->moment = warp->moment;
     touches->line = op->line;
+    touches->async = false;
     return first;
 }
 
@@ -54,17 +57,18 @@ static bool may_meet(const ptx_warp *warp, const ptx_op *op, const ptx_touches *
     return (is_strong(op) && touches->strong) || come_before(warp, touches, thread);
 }
 
-/* The same of reads, before a write. */
-static bool may_pass(const ptx_warp *warp, const ptx_op *op, const ptx_touches *reads, uint16_t thread) {
-    return may_meet(warp, op, reads, thread) || (reads->count < 3 && ptx_flag_orders_read(warp, reads));
+/* The same before a write of what was read, or an asynchronous one of what was written. */
+static bool may_pass(const ptx_warp *warp, const ptx_op *op, const ptx_touches *touches, uint16_t thread) {
+    return may_meet(warp, op, touches, thread) || (touches->count < 3 && ptx_flag_orders_read(warp, touches));
 }
 
 /* What the access must not meet: the writes of others and, unless it only reads, their reads; but for those that are
  * all strong, if it is. NULL: none. */
 static const ptx_touches *conflict(const ptx_block *block, const ptx_warp *warp, const ptx_op *op,
-                                   const ptx_shadow *shadow, uint16_t thread, bool write) {
+                                   const ptx_shadow *shadow, uint16_t thread, bool write, bool async) {
     if (shadow->epoch != block->epoch) return NULL;
-    if (!may_meet(warp, op, &shadow->writes, thread)) return &shadow->writes;
+    if (!may_meet(warp, op, &shadow->writes, thread) && !(async && may_pass(warp, op, &shadow->writes, thread)))
+        return &shadow->writes;
     if (!write) return NULL;
     if (!may_pass(warp, op, &shadow->reads, thread)) return &shadow->reads;
     for (uint32_t rest = shadow->readers; rest; rest &= rest - 1) {
@@ -143,7 +147,7 @@ static inline bool is_quiet(const ptx_block *block, const ptx_shadow *shadow) {
 
 /* Whether a thread may touch what is at address now. An atomic reads and writes. */
 static bool check(const ptx_block *block, ptx_warp *warp, const ptx_op *op, const ptx_shadow *shadow, uint32_t lane,
-                  uint64_t address, bool read, bool write) {
+                  uint64_t address, bool read, bool write, bool async) {
     uint16_t thread = thread_of(warp, lane);
     if (shadow->in_flight) {
         ptx_fault(warp, op, SIM_FAULT_IN_FLIGHT, lane, address, "thread %u %s what thread %u copies", thread,
@@ -166,7 +170,7 @@ static bool check(const ptx_block *block, ptx_warp *warp, const ptx_op *op, cons
         ptx_fault(warp, op, SIM_FAULT_UNINITIALISED, lane, address, "shared memory");
         return false;
     }
-    const ptx_touches *others = conflict(block, warp, op, shadow, thread, write);
+    const ptx_touches *others = conflict(block, warp, op, shadow, thread, write, async);
     if (others) {
         ptx_fault(warp, op, SIM_FAULT_RACE, lane, address, "thread %u %s what thread %u %s in line %u", thread,
                   write ? "writes" : "reads", others->thread, others == &shadow->writes ? "wrote" : "read",
@@ -199,7 +203,7 @@ uint8_t *ptx_shared_bytes_of(ptx_block *block, ptx_warp *warp, const ptx_op *op,
     for (uint32_t i = 0, step; i < size && !done; i += step) {
         ptx_shadow *shadow = shadow_at(block, address + i, size - i, &step);
         bool quiet = !write && is_quiet(block, shadow);
-        if (!quiet && !check(block, warp, op, shadow, lane, address + i, read, write)) return NULL;
+        if (!quiet && !check(block, warp, op, shadow, lane, address + i, read, write, false)) return NULL;
         touch(block, warp, op, shadow, thread, write);
     }
     warp->block->moved |= write && !read;
@@ -267,8 +271,8 @@ uint8_t *ptx_shared_contested(const ptx_warp *warp, const ptx_op *op, uint32_t l
         ptx_shadow unread = *shadow;
         unread.writes = (ptx_touches){0};
         const uint16_t thread = thread_of(warp, lane);
-        if (shadow->in_flight || conflict(block, warp, op, shadow, thread, true) != &shadow->writes) return NULL;
-        if (conflict(block, warp, op, &unread, thread, true)) return NULL;
+        if (shadow->in_flight || conflict(block, warp, op, shadow, thread, true, false) != &shadow->writes) return NULL;
+        if (conflict(block, warp, op, &unread, thread, true, false)) return NULL;
     }
     return block->shared + address;
 }
@@ -282,7 +286,7 @@ bool ptx_shared_send(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t a
     if (!in_bounds(warp->block, warp, op, lane, address, size)) return false;
     for (uint32_t i = 0, step; i < size; i += step) {
         ptx_shadow *shadow = shadow_at(warp->block, address + i, size - i, &step);
-        if (!check(warp->block, warp, op, shadow, lane, address + i, false, true)) return false;
+        if (!check(warp->block, warp, op, shadow, lane, address + i, false, true, false)) return false;
         shadow->writes.thread = thread_of(warp, lane);
         shadow->in_flight = true;
     }
@@ -303,13 +307,19 @@ bool ptx_shared_send_to(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint
     if (!in_bounds(block, warp, op, lane, address, size)) return false;
     for (uint32_t i = 0, step; i < size; i += step) {
         ptx_shadow *shadow = shadow_at(block, address + i, size - i, &step);
-        if (!check(block, warp, op, shadow, lane, address + i, false, true)) return false;
+        if (!check(block, warp, op, shadow, lane, address + i, false, true, true)) return false;
         touch(block, warp, op, shadow, thread_of(warp, lane), true);
         shadow->in_flight = true;
         shadow->generic = false;
+        shadow->writes.async = true;
     }
     warp->block->moved = true;
     return true;
+}
+
+void ptx_shared_detach(ptx_block *block, uint64_t address, uint32_t size) {
+    for (uint32_t i = 0, step; i < size; i += step)
+        shadow_at(block, address + i, size - i, &step)->writes.async = true;
 }
 
 uint8_t *ptx_shared_arrive(ptx_block *block, uint64_t address, uint32_t size) {

@@ -13,6 +13,7 @@ typedef struct ptx_touches {
     uint8_t count;     /* 0, 1, 2: several threads of that warp; 3: of several warps */
     bool strong : 1;   /* all of them were (PTX_F_STRONG) */
     bool together : 1; /* they are of all lanes of that warp (PTX_F_TOGETHER) */
+    bool async : 1;    /* the last was by an asynchronous operation of that thread */
 } ptx_touches;
 
 /* One byte of shared memory, or a word of four that no access has told apart. */
@@ -80,6 +81,8 @@ bool ptx_shared_send_to(ptx_block *block, ptx_warp *warp, const ptx_op *op, uint
                         uint32_t size);
 /* They arrive: where they are to be put. */
 uint8_t *ptx_shared_arrive(ptx_block *block, uint64_t address, uint32_t size);
+/* What a lane just did to these bytes was an asynchronous operation. */
+void ptx_shared_detach(ptx_block *block, uint64_t address, uint32_t size);
 
 /* All asynchronous copies of a lane land: ptx_async.c. */
 void ptx_async_land(ptx_warp *warp, const ptx_op *op, uint32_t lane);
@@ -91,6 +94,8 @@ void ptx_flag_start(ptx_block *block);
 void ptx_flag_end(ptx_block *block);
 /* A lane of a warp releases a word of a block of its cluster. */
 void ptx_flag_release(ptx_block *block, ptx_warp *warp, uint32_t lane, uint64_t address);
+/* An asynchronous operation of a lane completes at a barrier: it hands on itself, and what was read before it. */
+void ptx_flag_complete(ptx_block *block, ptx_warp *warp, uint32_t lane, uint64_t barrier);
 /* A lane acquires a word: its warp comes after what was handed on by it. */
 void ptx_flag_acquire(ptx_block *block, ptx_warp *warp, uint64_t address);
 /* Something else was written there: what other warps released is gone. */

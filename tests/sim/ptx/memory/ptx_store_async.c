@@ -66,7 +66,8 @@ static void run_reduction(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
         if (!memory) return;
         memcpy(&value, warp->frame + op->list[0] + l * size, size);
         ptx_atomic_apply(op, memory, value);
-        ptx_flag_release(at.block, warp, l, at.barrier); /* who waits for the barrier comes after it */
+        ptx_shared_detach(at.block, at.to, size);
+        ptx_flag_complete(at.block, warp, l, at.barrier);
         if (!ptx_mbarrier_complete(at.block, warp, op, l, at.barrier, size)) return;
     }
 }

@@ -184,8 +184,8 @@ static void run_fence(ptx_warp *warp, const ptx_op *op, uint32_t mask) {
     ptx_flag_fence(warp, mask);
 }
 
-/* Memory is sequentially consistent here, so that a fence has nothing to do but for relaxed arrivals at the cluster's
- * barrier behind it. membar.{cta,gl,sys}; fence{.sc, .acq_rel,
+/* Memory is sequentially consistent here, so that a fence has nothing to do but for what comes behind it in a cluster:
+ * relaxed arrivals at its barrier, and asynchronous operations. membar.{cta,gl,sys}; fence{.sc, .acq_rel,
  * .acquire, .release}.{cta,cluster,gpu,sys}; either .proxy.alias. */
 void ptx_decode_fence(ptx_decoder *decoder) {
     static const int levels[] = {PTX_M_CTA, PTX_M_GL, PTX_M_SYS};

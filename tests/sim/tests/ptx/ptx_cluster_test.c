@@ -21,8 +21,9 @@ static bool find(void *context, uint64_t address, sim_region *out_region) {
     return true;
 }
 
-/* %r1 the thread, %r2 the rank, [%r3] its word of tile, [%r4] that of the other block and [%r5] its barrier, [mb] the
- * block's own, %p1 the first thread, %p2 block 0 of the cluster, [%rd2] the thread's word of memory. */
+/* %r1 the thread, %r2 the rank, [%r3] its word of tile, [%r4] that of the other block, [%r10] the same of notes,
+ * and [%r5] its barrier, [mb] the block's own, %p1 the first thread, %p2 block 0 of the cluster, [%rd2] the thread's
+ * word of memory. */
 static sim_report run(const char *body, uint64_t seed, sim_counters *counters) {
     static char text[8192];
     char why[256] = "";
@@ -30,13 +31,15 @@ static sim_report run(const char *body, uint64_t seed, sim_counters *counters) {
              ".version 8.6\n.target sm_90\n.address_size 64\n.visible .entry kernel(.param .u64 p)\n"
              ".reqnctapercluster 2\n{\n"
              ".reg .pred %%p<8>;\n.reg .b32 %%r<16>;\n.reg .b64 %%rd<8>;\n"
-             ".shared .align 16 .b8 tile[256];\n.shared .align 8 .b64 mb;\n"
+             ".shared .align 16 .b8 tile[256], notes[256];\n.shared .align 8 .b64 mb;\n"
              "ld.param.u64 %%rd1, [p];\ncvta.to.global.u64 %%rd1, %%rd1;\nmov.u32 %%r1, %%tid.x;\n"
              "mov.u32 %%r2, %%cluster_ctarank;\nmov.u32 %%r6, %%ctaid.x;\nmad.lo.u32 %%r6, %%r6, 64, %%r1;\n"
              "mul.wide.u32 %%rd2, %%r6, 4;\nadd.u64 %%rd2, %%rd2, %%rd1;\n"
              "setp.eq.u32 %%p1, %%r1, 0;\nsetp.eq.u32 %%p2, %%r2, 0;\nxor.b32 %%r7, %%r2, 1;\n"
              "mov.u32 %%r3, tile;\nshl.b32 %%r8, %%r1, 2;\nadd.u32 %%r3, %%r3, %%r8;\n"
-             "mapa.shared::cluster.u32 %%r4, %%r3, %%r7;\nmapa.shared::cluster.u32 %%r5, mb, %%r7;\n%s\nret;\n}\n",
+             "mapa.shared::cluster.u32 %%r4, %%r3, %%r7;\nmapa.shared::cluster.u32 %%r5, mb, %%r7;\n"
+             "mov.u32 %%r10, notes;\nadd.u32 %%r10, %%r10, %%r8;\nmapa.shared::cluster.u32 %%r10, %%r10, "
+             "%%r7;\n%s\nret;\n}\n",
              body);
     ptx_program *program = ptx_program_load(text, strlen(text), 90, why, sizeof why);
     if (!program) fail_msg("%s", why);
@@ -58,18 +61,21 @@ static sim_report run(const char *body, uint64_t seed, sim_counters *counters) {
     return report;
 }
 
-#define STORE   "st.shared.u32 [%r3], %r6;\n"
-#define ARRIVE  "barrier.cluster.arrive.aligned;\n"
-#define WAIT    "barrier.cluster.wait.aligned;\n"
-#define SYNC    ARRIVE WAIT
-#define LOAD    "ld.shared::cluster.u32 %r9, [%r4];\nst.global.u32 [%rd2], %r9;\n"
-#define INIT    "@%p1 mbarrier.init.shared.b64 [mb], 64;\n@%p1 fence.mbarrier_init.release.cluster;\n"
-#define REMOTE  "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r5];\n"
-#define AWAIT   "AGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared.b64 %p3, [mb], 0;\n@!%p3 bra AGAIN;\n"
-#define EXPECT  "@%p1 mbarrier.init.shared.b64 [mb], 1;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [mb], 256;\n"
-#define SEND    "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4], %r6, [%r5];\n"
-#define OWN     "ld.shared.u32 %r9, [%r3];\nst.global.u32 [%rd2], %r9;\n"
-#define COUNTED "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r4], %r6, [%r5];\n"
+#define STORE      "st.shared.u32 [%r3], %r6;\n"
+#define ARRIVE     "barrier.cluster.arrive.aligned;\n"
+#define WAIT       "barrier.cluster.wait.aligned;\n"
+#define SYNC       ARRIVE WAIT
+#define LOAD       "ld.shared::cluster.u32 %r9, [%r4];\nst.global.u32 [%rd2], %r9;\n"
+#define INIT       "@%p1 mbarrier.init.shared.b64 [mb], 64;\n@%p1 fence.mbarrier_init.release.cluster;\n"
+#define REMOTE     "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r5];\n"
+#define AWAIT      "AGAIN:\nmbarrier.try_wait.parity.acquire.cluster.shared.b64 %p3, [mb], 0;\n@!%p3 bra AGAIN;\n"
+#define EXPECT     "@%p1 mbarrier.init.shared.b64 [mb], 1;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [mb], 256;\n"
+#define RENEW      "bar.sync 0;\n@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [mb], 256;\n"
+#define AWAIT_NEXT "NEXT:\nmbarrier.try_wait.parity.acquire.cluster.shared.b64 %p3, [mb], 1;\n@!%p3 bra NEXT;\n"
+#define SEND       "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r4], %r6, [%r5];\n"
+#define NOTIFY     "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r10], %r6, [%r5];\n"
+#define OWN        "ld.shared.u32 %r9, [%r3];\nst.global.u32 [%rd2], %r9;\n"
+#define COUNTED    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32 [%r4], %r6, [%r5];\n"
 
 static const struct {
     const char *name, *body;
@@ -123,6 +129,14 @@ static const struct {
     {"a barrier of another block than the words'",
      EXPECT SYNC "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.u32 [%r3], %r6, [%r5];\n" AWAIT SYNC,
      SIM_FAULT_ILLEGAL, "its barrier is of block"},
+    {"a word that is sent does not release what its thread stored before",
+     STORE EXPECT SYNC STORE NOTIFY AWAIT LOAD SYNC, SIM_FAULT_RACE, "wrote"},
+    {"a fence before it does", STORE EXPECT SYNC STORE "fence.acq_rel.cluster;\n" NOTIFY AWAIT LOAD SYNC,
+     SIM_FAULT_NONE, ""},
+    {"what was read before a word is sent",
+     STORE EXPECT SYNC "ld.shared::cluster.u32 %r9, [%r4];\n" NOTIFY AWAIT STORE SYNC LOAD SYNC, SIM_FAULT_NONE, ""},
+    {"what is sent to where a word was stored", EXPECT SYNC STORE NOTIFY AWAIT RENEW SEND AWAIT_NEXT OWN SYNC,
+     SIM_FAULT_NONE, ""},
     {"sums that are sent", "st.shared.u32 [%r3], 0;\n" EXPECT SYNC COUNTED AWAIT OWN SYNC, SIM_FAULT_NONE, ""},
     {"a sum that is read too early", "st.shared.u32 [%r3], 0;\n" EXPECT SYNC COUNTED OWN AWAIT SYNC, SIM_FAULT_RACE,
      "thread"},
