@@ -33,7 +33,8 @@ static const uint8_t *granule_at(ptx_warp *warp, const ptx_op *op, const tile *t
     uint32_t address = t->start + offset;
     if (t->span) address ^= (address - t->base) >> 7 << 4 & (t->span - 16);
     const uint8_t *bytes = ptx_shared_bytes(warp, op, 0, address, PTX_WGMMA_GRANULE, true, false);
-    if (bytes) ptx_wgmma_hold(warp, address);
+    if (!bytes || !ptx_shared_fenced(warp, op, 0, address, PTX_WGMMA_GRANULE)) return NULL;
+    ptx_wgmma_hold(warp, address);
     return bytes;
 }
 

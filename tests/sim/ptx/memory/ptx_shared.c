@@ -329,13 +329,13 @@ uint8_t *ptx_shared_arrive(ptx_block *block, uint64_t address, uint32_t size) {
 }
 
 bool ptx_shared_fenced(ptx_warp *warp, const ptx_op *op, uint32_t lane, uint64_t address, uint32_t size) {
-    for (uint32_t i = 0; i < size; i++) {
-        const ptx_shadow *shadow = byte_at(warp->block, address + i);
+    for (uint32_t i = 0, step; i < size; i += step) {
+        const ptx_shadow *word = word_at(warp->block, address + i);
+        const ptx_shadow *shadow = word->split ? byte_at(warp->block, address + i) : word;
+        step = word->split ? 1 : 4 - (uint32_t)(address + i) % 4;
         if (is_fenced(warp, lane, shadow)) continue;
         ptx_fault(warp, op, SIM_FAULT_RACE, lane, address + i,
-                  "the async proxy reads what thread %u stored without "
-                  "fence.proxy.async",
-                  shadow->writer);
+                  "the async proxy reads what thread %u stored without fence.proxy.async", shadow->writer);
         return false;
     }
     return true;

@@ -227,7 +227,10 @@ static void whole_numbers_are_summed_in_every_form(void **state) {
 #define OF_REGISTERS(d)                                                                                            \
     "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%" d "0, %" d "1, %" d "2, %" d "3}, {%a0, %a1, %a2, %a3}" \
     ", %rd3, %p1, 1, 1, 0;\n"
-#define READ "add.f32 %g0, %f1, %f1;\n"
+#define STORED "st.shared.b32 [%r3], 0;\n"
+#define PROXY  "fence.proxy.async;\n"
+#define SYNC   "bar.sync 0;\n"
+#define READ   "add.f32 %g0, %f1, %f1;\n"
 /* One lane of each warp arrives; when all have, a thread of another warp writes what was read. */
 #define READY                                                                                                      \
     ".shared .align 8 .b64 bar;\nsetp.eq.u32 %p2, %r1, 0;\n@%p2 mbarrier.init.shared.b64 [bar], 4;\nbar.sync 0;\n" \
@@ -288,6 +291,12 @@ static const row rows[] = {
      128, SIM_FAULT_RACE, "writes what thread"},
     {"shared memory is written without a barrier", "st.shared.b32 [%r3], 0;\n" FENCE PRODUCT COMMIT WAIT(0), 128,
      SIM_FAULT_RACE, "reads what thread"},
+    {"threads stored what it reads, and no proxy fence follows", STORED SYNC FENCE PRODUCT COMMIT WAIT(0), 128,
+     SIM_FAULT_RACE, "without fence.proxy.async"},
+    {"the proxy fence is in front of the stores", PROXY STORED SYNC FENCE PRODUCT COMMIT WAIT(0), 128, SIM_FAULT_RACE,
+     "without fence.proxy.async"},
+    {"a proxy fence follows them", STORED PROXY SYNC FENCE PRODUCT COMMIT WAIT(0), 128, SIM_FAULT_NONE, ""},
+    {"a proxy fence of those who multiply", STORED SYNC PROXY FENCE PRODUCT COMMIT WAIT(0), 128, SIM_FAULT_NONE, ""},
     {"shared memory that was never written", "add.u64 %rd3, %rd3, 512;\n" FENCE PRODUCT COMMIT WAIT(0), 128,
      SIM_FAULT_UNINITIALISED, "shared memory"},
     {"beyond shared memory", "add.u64 %rd3, %rd3, 0x1000;\n" FENCE PRODUCT COMMIT WAIT(0), 128, SIM_FAULT_OUT_OF_BOUNDS,
