@@ -6,6 +6,17 @@ static const char *bundle_name(const void *names, size_t index) {
     return ((const kiln_bundle *const *)names)[index]->name;
 }
 
+/* The operator of a function, such as softmax of softmax_f16; NULL if there is none. */
+static const char *operator_of(const char *function, const bundle_list *list) {
+    const char *part = strrchr(function, '_');
+    for (size_t i = 0; part && i < list->count; i++) {
+        const char *name = list->bundles[i]->name;
+        const size_t length = (size_t)(part - function);
+        if (strlen(name) == length && memcmp(name, function, length) == 0) return name;
+    }
+    return NULL;
+}
+
 int bundles_find(int argc, char **argv, bundle_list *out_list) {
     kiln_status status = kiln_all_bundles(&out_list->bundles, &out_list->count);
     if (status != KILN_OK) return cli_fail(status, "%s", argv[0]);
@@ -18,7 +29,8 @@ int bundles_find(int argc, char **argv, bundle_list *out_list) {
         *out_list = (bundle_list){out_list->bundles + i, 1};
         return CLI_OK;
     }
-    const char *nearest = cli_nearest(name, bundle_name, out_list->bundles, out_list->count);
+    const char *nearest = operator_of(name, out_list);
+    if (!nearest) nearest = cli_nearest(name, bundle_name, out_list->bundles, out_list->count);
     return cli_error(CLI_USAGE, "%s: no operator %s%s%s%s", argv[0], name, nearest ? "; did you mean " : "",
                      nearest ? nearest : "", nearest ? "?" : "");
 }

@@ -263,17 +263,35 @@ int explain_card(const kiln_target *target, kiln_device_info *out_info) {
                      name);
 }
 
+/* Neither a value nor a tensor: a line that lists the tensors, as call_set lists the sizes and options. */
+static int refuse_parameter(const operator_call *call, const char *parameter) {
+    char *names = NULL;
+    for (uint32_t i = 0; i < call->op->field_count; i++) {
+        const kiln_field *field = &call->op->fields[i];
+        if (!call_is_tensor(field) || !field->optional) continue;
+        char *longer = cli_format("%s%s", names ? names : ", or an optional tensor: ", field->name);
+        free(names);
+        names = cli_format("%s, ", longer);
+        free(longer);
+    }
+    if (names) names[strlen(names) - 2] = '\0';
+    int code = cli_error(CLI_USAGE, "explain: %s: must be NAME=VALUE, a size or an option of %s%s", parameter,
+                         call->function->name, names ? names : "");
+    free(names);
+    return code;
+}
+
 static int set_parameters(operator_call *call, int count, char **assignments) {
     for (int i = 0; i < count; i++) {
         char *name = cli_format("%s", assignments[i]), *equals = strchr(name, '=');
         if (equals) *equals = '\0';
+        const call_field *field = call_find(call, name);
+        const bool is_value = equals && equals > name && !(field && call_is_tensor(field->description));
         int code = CLI_OK;
-        if (equals && equals > name)
+        if (is_value)
             code = call_set(call, "", name, equals + 1);
         else if (equals || !call_give(call, name))
-            code = cli_error(CLI_USAGE,
-                             "explain: %s: must be NAME=VALUE, a size or an option of %s, or an optional tensor's name",
-                             assignments[i], call->function->name);
+            code = refuse_parameter(call, assignments[i]);
         free(name);
         if (code != CLI_OK) return code;
     }

@@ -16,6 +16,13 @@ same_options() {
     diff -u --label manual --label help <(manual_options "$1") <(help_options "$1")
 }
 
+manual_devices() {
+    sed -n '/^\.Ar device$/,/^If none/s/^\.Cm \([a-z]*\).*/\1/p' "$manual" | sort
+}
+help_devices() {
+    "$build/kiln" help run | sed -n 's/^  --device DEVICE  *//p' | grep -oE 'cpu|[a-z]+:N' | sed 's/:N//' | sort
+}
+
 manual_exits() {
     sed -n '/^\.Sh EXIT STATUS$/,/^\.El$/p' "$manual" | sed -n '/^\.It/{s/^\.It //;N;s/\n/  /;p;}'
 }
@@ -30,5 +37,6 @@ for command in $commands; do
     check "$command: the manual has the options of --help" same_options "$command"
 done
 check 'the manual has the exit codes of the help' diff -u <(manual_exits) <(help_exits)
+check 'the manual has the kinds of devices of the help' diff -u <(manual_devices) <(help_devices)
 check 'a command has options here' test -n "$(manual_options bench)"
 finish

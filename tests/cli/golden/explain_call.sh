@@ -28,6 +28,8 @@ try kiln explain --target sm_103 add_f32 count=1
 try kiln explain --target sm_90 gemm_bf16
 try kiln explain --target sm_90 gemm_bf16 m
 try kiln explain --target sm_90 gemm_bf16 a
+try kiln explain --target sm_90 gemm_bf16 bias=1
+try kiln explain --target sm_90 softmax_f32 x
 try kiln explain --target sm_90 gemm m=1
 try kiln explain --target sm_90 gemm_bf16 m=-1
 try kiln explain --target sm_90 gemm_bf16 x=1

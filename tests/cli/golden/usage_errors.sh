@@ -12,6 +12,7 @@ try kiln info --json=1
 try kiln info --json --chekc
 try kiln images --target
 try kiln images softmx
+try kiln images softmax_f16
 try kiln images softmax add_gelu
 try kiln verify softmx
 try kiln explain softmx
