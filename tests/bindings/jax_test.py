@@ -188,7 +188,7 @@ def wrong_arguments():
     import kiln.jax
     x = jnp.ones((2, 4))
     refused(TypeError, "softmax: x is missing", lambda: kiln.jax.softmax())
-    refused(TypeError, "softmax takes 1 arrays by place, not 2", lambda: kiln.jax.softmax(x, x))
+    refused(TypeError, "softmax takes 1 positional argument, not 2", lambda: kiln.jax.softmax(x, x))
     refused(TypeError, "softmax_f16: x is f32: must be f16", lambda: kiln.jax.softmax_f16(x))
     refused(ValueError, "b is [2, 3], so count is 6, but it is 8", lambda: kiln.jax.add(x, jnp.ones((2, 3))))
     refused(ValueError, "must be one of none, gelu_erf", lambda: kiln.jax.gemm(x, x, activation="relu"))

@@ -3,6 +3,7 @@ import ctypes
 import struct
 from dataclasses import replace
 from math import prod
+from operator import index
 from typing import Any
 
 from kiln import _describe as describe
@@ -37,6 +38,7 @@ class Call:
     def allocate(self) -> Any:
         """The outputs, before anything is in them: one, several, or None."""
         self._view_inputs()
+        self._check_types()
         self._take_sizes()
         outputs = self._outputs()
         return outputs[0] if len(outputs) == 1 else tuple(outputs) or None
@@ -58,7 +60,8 @@ class Call:
     def _assign(self, arguments: tuple, options: dict[str, Any]) -> dict[str, Any]:
         inputs = self.operator.inputs
         if len(arguments) > len(inputs):
-            raise TypeError(f"{self.name} takes {len(inputs)} arrays by place, not {len(arguments)}")
+            raise TypeError(f"{self.name} takes {len(inputs)} positional argument{'s' * (len(inputs) != 1)}, not "
+                            f"{len(arguments)}")
         given = {field.name: value for field, value in zip(inputs, arguments)}
         known = {field.name for field in self.operator.options}
         for name, value in options.items():
@@ -131,7 +134,7 @@ class Call:
         self.left_out = any(field.name not in self.tensors for field in self.operator.optional_inputs)
         for field in self.operator.named_sizes:
             if field.name in self.given:
-                self.sizes[field.name] = int(self.given[field.name])
+                self.sizes[field.name] = self._given_size(field)
                 self.had.add(field.name)
             elif field in self.operator.shapeless_sizes:
                 raise TypeError(f"{self.name}: {field.name} is missing: no array has it")
@@ -144,6 +147,16 @@ class Call:
         for field in self.operator.fields:
             if field.role == describe.SIZE and field not in self.operator.named_sizes:
                 self.sizes.setdefault(field.name, self._leading_size(field))
+
+    def _given_size(self, field: Field) -> int:
+        value = self.given[field.name]
+        try:
+            size = index(value)
+        except TypeError:
+            raise TypeError(f"{self.name}: {field.name} is {value!r}: must be an integer") from None
+        if not 0 <= size < 1 << 63:
+            raise ValueError(f"{self.name}: {field.name} is {size}: must be from 0 to 2^63 - 1")
+        return size
 
     def _take_named_sizes(self, field: Field, shape: tuple[int, ...]) -> None:
         """Of an output that is given, where nothing else says them."""
@@ -216,6 +229,12 @@ class Call:
             return tensor.dtype
         return names[0]
 
+    def _check_types(self) -> None:
+        for field in self.operator.tensors:
+            tensor = self.tensors.get(field.name)
+            if tensor and tensor.dtype != self._dtype(field):
+                raise TypeError(f"{self.name}: {field.name} is {tensor.dtype}: must be {self._dtype(field)}")
+
     def _choice(self, field: Field, value: Any) -> int:
         if isinstance(value, str):
             if value not in field.choices:
@@ -240,9 +259,6 @@ class Call:
             raise TypeError(f"{self.name}: {field.name} is {value!r}: must be {wanted}") from None
 
     def _put_tensor(self, field: Field, tensor: Tensor) -> None:
-        wanted = self._dtype(field)
-        if tensor.dtype != wanted:
-            raise TypeError(f"{self.name}: {field.name} is {tensor.dtype}: must be {wanted}")
         if tensor.strides != packed(tensor.shape) and 0 not in tensor.shape:
             self._put_stride(field, tensor)
         struct.pack_into("Q", self.params, field.offset, tensor.data)
@@ -264,8 +280,8 @@ class Call:
             struct.pack_into("q", self.params, columns.offset, tensor.strides[1])
         else:
             raise ValueError(f"{self.name}: {field.name} has strides {list(tensor.strides)}: must be contiguous"
-                             + (", or in all but its rows" if rows else "")
-                             + (", or of two dimensions with positive strides" if columns else ""))
+                             + (", except for the stride between rows" if rows else "")
+                             + (", or have two dimensions with positive strides" if columns else ""))
 
     def _outputs(self) -> list[Any]:
         like = next(iter(self.arrays.values()))

@@ -92,7 +92,7 @@ class Operator:
 
     @cached_property
     def inputs(self) -> list[Field]:
-        """What a call takes by place: tensors that must be given."""
+        """The positional arguments of a call: tensors that must be given."""
         return [field for field in self.tensors if field.role != OUTPUT and not field.optional]
 
     @cached_property

@@ -132,7 +132,10 @@ def view(name: str, array: Any, written: bool = False) -> Tensor:
 
 def numpy_dtype(dtype: str) -> Any:
     if dtype == "bf16":
-        import ml_dtypes
+        try:
+            import ml_dtypes
+        except ImportError:
+            raise ImportError("NumPy has bf16 only with ml_dtypes: pip install ml_dtypes", name="ml_dtypes") from None
         return ml_dtypes.bfloat16
     return LONG_NAMES[dtype]
 

@@ -116,7 +116,8 @@ def _function(operator: Operator, part: str | None) -> Callable[..., Any]:
     def function(*arrays: Any, **options: Any) -> Any:
         given = dict(zip((field.name for field in operator.inputs), arrays))
         if len(arrays) > len(operator.inputs):
-            raise TypeError(f"{function.__name__} takes {len(operator.inputs)} arrays by place, not {len(arrays)}")
+            raise TypeError(f"{function.__name__} takes {len(operator.inputs)} positional "
+                            f"argument{'s' * (len(operator.inputs) != 1)}, not {len(arrays)}")
         for name in given.keys() & options.keys():
             raise TypeError(f"{function.__name__}: {name} is given twice")
         given |= {name: value for name, value in options.items() if value is not None and name not in static}
