@@ -99,14 +99,14 @@ static kiln_status check_packed(const char *name, const kiln_gemm_w4a16_params *
     KILN__REQUIRE(params->tile != KILN_W4A16_TILE_PORTABLE,
                   "%s: tile is portable (1): must be auto (0), 64 (2), 128 (3) or 256 (4) in sm80_v1", name);
     KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->a, params->m, a_stride, size_log2),
-                  "%s: a is %p with rows of %lld elements: must have its rows on 16 bytes in sm80_v1", name, params->a,
-                  (long long)a_stride);
+                  "%s: a is %p with rows of %lld elements: must have rows aligned to 16 bytes in sm80_v1", name,
+                  params->a, (long long)a_stride);
     KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->weights, 1, 0, 0),
-                  "%s: weights is %p: must be on 16 bytes in sm80_v1", name, (const void *)params->weights);
+                  "%s: weights is %p: must be 16-byte aligned in sm80_v1", name, (const void *)params->weights);
     KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->pre_scale, 1, 0, 0),
-                  "%s: pre_scale is %p: must be on 16 bytes in sm80_v1", name, params->pre_scale);
+                  "%s: pre_scale is %p: must be 16-byte aligned in sm80_v1", name, params->pre_scale);
     KILN__REQUIRE(kiln__rows_wide((uintptr_t)params->norm_weight, 1, 0, 0),
-                  "%s: norm_weight is %p: must be on 16 bytes in sm80_v1", name, params->norm_weight);
+                  "%s: norm_weight is %p: must be 16-byte aligned in sm80_v1", name, params->norm_weight);
     return KILN_OK;
 }
 

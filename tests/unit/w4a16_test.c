@@ -214,7 +214,9 @@ static void layouts_go_there_and_back(void **unused) {
     expect_refused(kiln_w4a16_repack(KILN_W4A16_SM80_V1, 24, 64, weights, packed), "n is 24: must be a multiple of 16");
     expect_refused(kiln_w4a16_unpack(KILN_W4A16_SM80_V1, 16, 96, packed, back), "k is 96: must be a multiple of 64");
     expect_refused(kiln_w4a16_repack((kiln_w4a16_layout)2, 16, 64, weights, packed), "layout is 2");
-    expect_refused(kiln_w4a16_repack(KILN_W4A16_SM80_V1, 16, 64, NULL, packed), "NULL");
+    expect_refused(kiln_w4a16_repack(KILN_W4A16_SM80_V1, 16, 64, NULL, packed), "weights is NULL");
+    expect_refused(kiln_w4a16_repack(KILN_W4A16_SM80_V1, 16, 64, packed, NULL), "packed is NULL");
+    expect_refused(kiln_w4a16_unpack(KILN_W4A16_SM80_V1, 16, 64, NULL, back), "packed is NULL");
     expect_refused(kiln_w4a16_repack(KILN_W4A16_SM80_V1, 16, 64, weights, weights), "weights and packed overlap");
     expect_refused(kiln_w4a16_unpack(KILN_W4A16_SM80_V1, 16, 64, packed, packed + 511), "weights and packed overlap");
 }

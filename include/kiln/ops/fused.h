@@ -127,8 +127,8 @@ typedef struct kiln_silu_mul_fp8_params {
 } kiln_silu_mul_fp8_params;
 
 /* r = act(gate) * up; codes and scales are those of r. The sigmoid of the activation is computed by a polynomial and a
- * reciprocal that is rounded to nearest, with a relative error of 4e-6, which is little beside the rounding to a code,
- * besides what the rounding of the argument of gelu_tanh costs. */
+ * reciprocal that is rounded to nearest, with a relative error of 4e-6, which is small compared with the rounding to a
+ * code. With gelu_tanh the error of rounding its argument is added. */
 KILN_OPERATOR_FUNCTION(silu_mul_fp8_f32, kiln_silu_mul_fp8_params)
 KILN_OPERATOR_FUNCTION(silu_mul_fp8_f16, kiln_silu_mul_fp8_params)
 KILN_OPERATOR_FUNCTION(silu_mul_fp8_bf16, kiln_silu_mul_fp8_params)

@@ -342,7 +342,11 @@ KILN_OPERATOR_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_OPERATOR_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)
 
-/* As for gemm_fp8. */
+/* The bytes of workspace that let a long k be divided among several blocks, and what calls with norm_weight, gated or
+ * an activation need, as said above; 0 where neither is so. Of the pointers only whether zeros, pre_scale and
+ * norm_weight are NULL matters: the size is sufficient whatever their alignment. It depends on the kernels of the image
+ * for the stream's device, which this function loads unless it is already loaded. Returns KILN_OK,
+ * KILN_ERROR_INVALID_ARGUMENT (also for a weight_layout that the image does not take), and what loading can return. */
 KILN_WORKSPACE_FUNCTION(gemm_w4a16_f32, kiln_gemm_w4a16_params)
 KILN_WORKSPACE_FUNCTION(gemm_w4a16_f16, kiln_gemm_w4a16_params)
 KILN_WORKSPACE_FUNCTION(gemm_w4a16_bf16, kiln_gemm_w4a16_params)

@@ -26,8 +26,8 @@ kiln_status kiln_w4a16_layout_find(const char *name, kiln_w4a16_layout *out_layo
                       "kiln_w4a16_layout_find: name is \"%.32s\": must be canonical or sm80_v1", name);
 }
 
-static kiln_status check(const char *name, kiln_w4a16_layout layout, int64_t n, int64_t k, const void *from,
-                         const void *to) {
+static kiln_status check(const char *name, kiln_w4a16_layout layout, int64_t n, int64_t k, const void *weights,
+                         const void *packed) {
     KILN__REQUIRE((uint32_t)layout < LAYOUTS, "%s: layout is %d: must be canonical (0) or sm80_v1 (1)", name,
                   (int)layout);
     KILN__TRY(kiln__size_check(name, "n", n, INT32_MAX));
@@ -38,8 +38,9 @@ static kiln_status check(const char *name, kiln_w4a16_layout layout, int64_t n, 
                   names[layout]);
     KILN__REQUIRE(k % depth == 0, "%s: k is %lld: must be a multiple of %lld in %s", name, (long long)k,
                   (long long)depth, names[layout]);
-    KILN__REQUIRE(from && to, "%s: weights or packed is NULL", name);
-    const uint64_t bytes = (uint64_t)n * (uint64_t)k / 2, a = (uintptr_t)from, b = (uintptr_t)to;
+    KILN__REQUIRE(weights, "%s: weights is NULL", name);
+    KILN__REQUIRE(packed, "%s: packed is NULL", name);
+    const uint64_t bytes = (uint64_t)n * (uint64_t)k / 2, a = (uintptr_t)weights, b = (uintptr_t)packed;
     KILN__REQUIRE((a < b ? b - a : a - b) >= bytes, "%s: weights and packed overlap", name);
     return KILN_OK;
 }
@@ -75,7 +76,7 @@ kiln_status kiln_w4a16_repack(kiln_w4a16_layout layout, int64_t n, int64_t k, co
 }
 
 kiln_status kiln_w4a16_unpack(kiln_w4a16_layout layout, int64_t n, int64_t k, const uint8_t *packed, uint8_t *weights) {
-    KILN__TRY(check("kiln_w4a16_unpack", layout, n, k, packed, weights));
+    KILN__TRY(check("kiln_w4a16_unpack", layout, n, k, weights, packed));
     if (layout == KILN_W4A16_CANONICAL) {
         memcpy(weights, packed, (size_t)n * (size_t)k / 2);
         return KILN_OK;
