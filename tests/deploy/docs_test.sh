@@ -39,6 +39,23 @@ links_lead_somewhere() {
     return $status
 }
 
+anchors() { # PAGE: those of its headings, as GitHub names them
+    sed -n 's/^##* *//p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^a-z0-9 _-]//g; s/ /-/g'
+}
+
+anchors_lead_somewhere() {
+    local page link target status=0
+    for page in README.md docs/*.md docs/*/*.md docs/*/*/*.md; do
+        [ -e "$page" ] || continue
+        while read -r link; do
+            target=${link%%#*}
+            target=${target:+$(dirname "$page")/$target}
+            anchors "${target:-$page}" | grep -qxF "${link#*#}" || { echo "$page links to $link, which is no heading"; status=1; }
+        done < <(grep -oE '\]\([^)]*#[^)]+' "$page" | cut -c3- | grep -v '^https\?:')
+    done
+    return $status
+}
+
 every_page_is_listed() {
     local page status=0
     for page in docs/*.md docs/*/*.md docs/*/*/*.md; do
@@ -61,6 +78,7 @@ reference_has_every_header() {
 
 check "docs/selection.md shows what kiln explain prints" shows_real_output docs/selection.md
 check "no link leads nowhere" links_lead_somewhere
+check "no link leads to a heading that is not there" anchors_lead_somewhere
 check "docs/README.md lists every page" every_page_is_listed
 if command -v doxygen >/dev/null; then
     check "make docs has a page for every header, and a comment for every function" reference_has_every_header

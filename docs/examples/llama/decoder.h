@@ -28,7 +28,7 @@ void llama_decoder_destroy(llama_decoder *decoder);
  * behind it: -1 where every logit is NaN or -inf. */
 kiln_status llama_decoder_step(llama_decoder *decoder, int32_t token, int32_t position, int32_t *out_next);
 
-/* What the last step thinks of each token: [vocabulary_size]. */
+/* The logits of the last step: [vocabulary_size]. */
 kiln_status llama_decoder_logits(llama_decoder *decoder, float *out_logits);
 
 /* Whether steps are replayed as a graph. */

@@ -40,20 +40,20 @@ static const char usage[] =
     "  --cache C          same (default): of the precision; fp8: a byte for each element\n"
     "  --prompt TEXT      how the story begins\n"
     "  --steps N          how many tokens, the prompt's among them (default 200); at most the model's length\n"
-    "  --temperature T    0 (default): the most likely token; 1: as the model thinks\n"
-    "  --seed N           of the temperature's random numbers (default 1)\n"
+    "  --temperature T    0 (default): the most likely token; 1: by the model's own probabilities\n"
+    "  --seed N           of the random numbers with which tokens are drawn (default 1)\n"
     "  --cpu-level L      the highest level of instructions on the CPU (x86-64-v2, ...)\n"
     "  --threads N        on the CPU (default: all)\n"
-    "  --logits FILE      writes what each step thinks of each token, as float32\n"
-    "  --perplexity       says how well the model foresees the story, the prompt's part too\n"
-    "  --draft D          guesses tokens, which the model looks at in one pass: ngram, what followed in the\n"
-    "                     story so far, or the file of a smaller model with the same vocabulary. The story\n"
-    "                     is the same\n"
-    "  --draft-layers N   how many of the smaller model's layers draft (default: all)\n"
-    "  --draft-tokens N   how many tokens are guessed for a pass, 1 to 63 (default 4)\n"
-    "  --tree PATHS       instead a tree of them: 0,1,00,01 are two tokens and two behind the first; a\n"
-    "                     digit says which of the draft's candidates it is, 0 being the likeliest\n"
-    "The exit status is 0 when the story is told, 1 when the device or the output failed, and\n"
+    "  --logits FILE      writes the logits of each step, as float32\n"
+    "  --perplexity       prints the model's perplexity over the story, the prompt included\n"
+    "  --draft D          drafts tokens, which the model verifies in one pass: ngram takes them from the\n"
+    "                     story so far; the file of a smaller model with the same vocabulary generates\n"
+    "                     them. The story is the same\n"
+    "  --draft-layers N   how many of the smaller model's layers to use (default: all)\n"
+    "  --draft-tokens N   how many tokens to draft for a pass, 1 to 63 (default 4)\n"
+    "  --tree PATHS       drafts a tree instead: 0,1,00,01 are two tokens and two that follow the first; a\n"
+    "                     digit is the rank of a token among the draft's candidates, 0 the most likely\n"
+    "The exit status is 0 when the story is complete, 1 when the device or the output failed, and\n"
     "2 when an option, the model, the tokenizer or the prompt is wrong.\n";
 
 /* ---- Arguments ---- */
@@ -200,7 +200,7 @@ static bool write_logits(const float *logits, size_t count, FILE *file) {
     return false;
 }
 
-/* What a story is told with. */
+/* What generating a story takes. */
 typedef struct teller {
     llama_decoder *decoder;        /* NULL where there is a draft */
     llama_speculation speculation; /* zeroed where there is none */
@@ -209,7 +209,7 @@ typedef struct teller {
     int32_t prompt_count, steps;
     FILE *logits_file;         /* NULL: none is wanted */
     bool perplexity;           /* is wanted */
-    llama_perplexity foreseen; /* of the tokens so far */
+    llama_perplexity measured; /* of the tokens so far */
     float *logits;
 } teller;
 
@@ -224,7 +224,7 @@ static bool take_logits(teller *t, int32_t next) {
     if (!t->logits_file && !t->perplexity) return true;
     if (failed(llama_decoder_logits(t->decoder, t->logits), "logits")) return false;
     if (t->perplexity && next >= 0 && next < t->tokenizer->count)
-        llama_perplexity_add(&t->foreseen, t->logits, count, next);
+        llama_perplexity_add(&t->measured, t->logits, count, next);
     return !t->logits_file || write_logits(t->logits, count, t->logits_file);
 }
 
@@ -264,8 +264,8 @@ static bool tell(teller *t) {
         fprintf(stderr, "%.1f tokens per second%s\n", (position - 1) / (seconds() - begin),
                 has_graph(t) ? ", as a graph" : "");
     if (t->perplexity)
-        fprintf(stderr, "perplexity %.3f over %" PRId64 " tokens\n", llama_perplexity_value(&t->foreseen),
-                t->foreseen.tokens);
+        fprintf(stderr, "perplexity %.3f over %" PRId64 " tokens\n", llama_perplexity_value(&t->measured),
+                t->measured.tokens);
     if (!t->decoder) show_speculation(&t->speculation, t->speculation.count - t->prompt_count);
     return true;
 }

@@ -1,5 +1,5 @@
-/* How well a model foresees a text: e to the mean surprise of its tokens, each of which is -ln of the probability that
- * the model gave it. */
+/* A model's perplexity over a text: e to the mean surprise of its tokens. The surprise of a token is -ln of the
+ * probability that the model gave it. */
 #ifndef LLAMA_PERPLEXITY_H
 #define LLAMA_PERPLEXITY_H
 
