@@ -180,14 +180,15 @@ void ptx_flag_meet(ptx_block *block) {
 }
 
 void ptx_flag_forget(ptx_block *block, const ptx_warp *warp, uint64_t address, uint32_t size) {
-    for (uint32_t i = 0; i < block->flag_count;) {
-        if (block->flags[i].address - address < size && block->flags[i].warp != warp->place) {
-            flag_free(&block->flags[i]);
-            block->flags[i] = block->flags[--block->flag_count];
-        } else {
-            i++;
-        }
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < block->flag_count; i++) {
+        const ptx_flag flag = block->flags[i];
+        if (flag.address - address < size && flag.warp != warp->place)
+            flag_free(&flag);
+        else
+            block->flags[kept++] = flag;
     }
+    block->flag_count = kept;
 }
 
 static bool orders(const ptx_known *of_warps, const ptx_touches *touches) {
