@@ -108,21 +108,35 @@ KILN_INLINE bool count_row(const team_row *r, const counting *c) {
     return same || !__any_sync(0xffffffffu, *counts_of(r, 0, lane() % TEAM_MOST) != 0);
 }
 
-/* How many elements there are of each of the thread's numbers in all blocks. Returns whether any thread of the subgroup
- * has some. */
+/* The counts of the thread's magnitudes in a block. */
+typedef struct __align__(8) own_counts {
+    uint32_t words[OWN_MAGNITUDES];
+}
+own_counts;
+
+KILN_INLINE own_counts own_counts_in(const team_row *r, uint32_t rank) {
+    return *(const own_counts *)counts_of(r, own_magnitude(r), rank);
+}
+
+/* How many elements there are of each of the thread's numbers in all blocks, of which it asks for all at once. Returns
+ * whether any thread of the subgroup has some. */
 KILN_INLINE bool count_numbers(const team_row *r, uint32_t *counts) {
+    own_counts own[TEAM_MOST];
     uint32_t any = 0;
+    KILN_UNROLL
+    for (uint32_t rank = 0; rank < TEAM_MOST; rank++)
+        own[rank] = own_counts_in(r, rank);
     KILN_UNROLL
     for (uint32_t i = 0; i < OWN_NUMBERS; i++)
         counts[i] = 0;
-    KILN_LOOP
+    KILN_UNROLL
     for (uint32_t rank = 0; rank < TEAM_MOST; rank++) {
-        const uint32_t *words = counts_of(r, own_magnitude(r), rank);
         KILN_UNROLL
         for (uint32_t i = 0; i < OWN_MAGNITUDES; i++) {
-            any |= words[i];
-            counts[OWN_MAGNITUDES - 1 - i] += words[i] % NEGATIVE;
-            counts[OWN_MAGNITUDES + i] += words[i] / NEGATIVE;
+            const uint32_t word = own[rank].words[i];
+            any |= word;
+            counts[OWN_MAGNITUDES - 1 - i] += word % NEGATIVE;
+            counts[OWN_MAGNITUDES + i] += word / NEGATIVE;
         }
     }
     return __any_sync(0xffffffffu, any != 0);
@@ -207,12 +221,12 @@ KILN_INLINE uint64_t halve_sums(uint64_t first, uint64_t second, uint32_t bit) {
 
 /* What the elements of the thread's numbers before the last one weigh in a block. */
 KILN_INLINE uint64_t mass_in(const team_row *r, const uint64_t *weights, uint32_t rank) {
-    const uint32_t *words = counts_of(r, own_magnitude(r), rank);
+    const own_counts own = own_counts_in(r, rank);
     uint64_t sum = 0;
     KILN_UNROLL
     for (uint32_t i = 0; i < OWN_MAGNITUDES; i++)
-        sum +=
-            words[i] % NEGATIVE * weights[OWN_MAGNITUDES - 1 - i] + words[i] / NEGATIVE * weights[OWN_MAGNITUDES + i];
+        sum += own.words[i] % NEGATIVE * weights[OWN_MAGNITUDES - 1 - i] +
+               own.words[i] / NEGATIVE * weights[OWN_MAGNITUDES + i];
     return sum;
 }
 
