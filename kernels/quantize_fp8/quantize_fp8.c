@@ -42,6 +42,6 @@ static kiln_status quantize_fp8(kiln_stream *stream, const kiln_quantize_fp8_par
     }
     KILN__TRY(kiln__quantize_prepare(name, &call, kiln__part_size_log2(part), &args, &config));
     if (KILN__UNLIKELY(!config.grid[0])) return KILN_OK;
-    kiln__quantize_hold(stream->device->info.backend, &args, kiln__part_size_log2(part), &config);
+    kiln__quantize_hold(&stream->device->info, &call, kiln__part_size_log2(part), &args, &config);
     return launch(stream, part, KERNEL_quantize_fp8, &config, &args, sizeof args);
 }

@@ -2,10 +2,9 @@
  *
  * Where each row, or each group of 128 of its columns, has a scale, the threads that share it reduce by shuffles alone,
  * or are a whole block. Where the scales or the greatest magnitudes are known beforehand, the launch goes element by
- * element. A scale of 128 rows by 128 columns takes a block. Each thread keeps the first vector that it reads, which is
- * all of its share of a group, in registers, and on NVIDIA's devices the others of a whole block of 16-bit elements in
- * shared memory; the rest of a longer row, and of other blocks, is read twice, the second time from a cache. Keeping
- * four vectors in registers made the code too large: each further one lengthens it as much again.
+ * element. A scale of 128 rows by 128 columns takes a block. Such blocks, and long rows, keep their elements in shared
+ * memory if they are aligned (quantize_held.h). Elsewhere a thread keeps the first vector that it reads, which is all
+ * of its share of a group, and reads the rest twice, the second time from a cache.
  *
  * Floor: one read of x and one write of a byte for each element at memory bandwidth, 5 bytes an element of f32, 3 of 16
  * bits; docs/kernel-report.md has the instruction counts and the time that they take.
@@ -18,9 +17,10 @@
 #define KILN_QUANTIZE_MOST             448.0f
 #define KILN_QUANTIZE_UNIT             KILN_E4M3_UNIT
 #define KILN_QUANTIZE_FINITE(products) kiln_e4m3_finite(products)
+#include "kernels/common/quantize/quantize_held.h"
 #include "kernels/common/quantize/quantize_transposed_tile.h"
 
-#if defined(__CUDACC__) && !defined(KILN_PART_f32) /* no fewer blocks resident than without kiln_quantize_hold */
+#if defined(__CUDACC__) /* no fewer blocks resident than without quantize_held.h */
 #undef KILN_ENTRY_HEAD
 #define KILN_ENTRY_HEAD extern "C" __global__ __launch_bounds__(KILN_BLOCK, 5) void
 #endif
@@ -28,7 +28,7 @@
 KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
     KILN_SHARED float exchange[KILN_SUBGROUPS];
     KILN_DYNAMIC_SHARED(kiln_vector, tile);
-    kiln_quantize(&args, exchange, tile);
+    if (!kiln_quantize_of_block(&args, (uint32_t *)exchange, tile)) kiln_quantize(&args, exchange);
 }
 
 #if defined(__CUDACC__) /* no fewer blocks resident than without the codes of whole tiles */

@@ -14,6 +14,7 @@
 #define KILN_QUANTIZE_MOST                   448.0f
 #define KILN_QUANTIZE_UNIT                   1.0f
 #define KILN_QUANTIZE_FINITE(values)         kiln_e4m3_word(values)
+#include "kernels/common/quantize/quantize_held.h"
 #include "kernels/common/quantize/quantize_transposed_cluster.h"
 #include "kernels/common/quantize/quantize_transposed_tile.h"
 
@@ -31,7 +32,8 @@ KILN_ENTRY(quantize_fp8_transposed, kiln_quantize_transposed_args) {
 KILN_ENTRY(quantize_fp8, kiln_quantize_args) {
     KILN_SHARED kiln_codes_exchange exchange;
     KILN_DYNAMIC_SHARED(kiln_vector, tile);
-    if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums, tile);
+    if (kiln_quantize_held(&args, exchange.greatest)) return;
+    if (!kiln_quantize_of_block(&args, exchange.greatest, tile)) kiln_quantize(&args, exchange.sums);
 }
 
 KILN_TUNED_PARTS(f16 bf16)

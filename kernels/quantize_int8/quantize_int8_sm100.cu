@@ -12,6 +12,7 @@ KILN_INLINE kiln_eight_bytes bounded(float *values, float bound) {
 #define KILN_QUANTIZE_MOST                   127.0f
 #define KILN_QUANTIZE_UNIT                   1.0f
 #define KILN_QUANTIZE_FINITE(values)         kiln_int8_finite(values)
+#include "kernels/common/quantize/quantize_held.h"
 #include "kernels/common/quantize/quantize_transposed_tile.h"
 
 KILN_ENTRY(quantize_int8_transposed, kiln_quantize_transposed_args) {
@@ -29,9 +30,10 @@ KILN_ENTRY(quantize_int8_transposed, kiln_quantize_transposed_args) {
 KILN_ENTRY(quantize_int8, kiln_quantize_args) {
     KILN_SHARED kiln_codes_exchange exchange;
     KILN_DYNAMIC_SHARED(kiln_vector, tile);
+    if (kiln_quantize_of_block(&args, exchange.greatest, tile)) return;
     if (kiln_quantize_even_rows(&args, &exchange)) return;
     kiln_barrier(); /* all have read what was exchanged */
-    if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums, tile);
+    if (!kiln_quantize_held(&args, exchange.greatest)) kiln_quantize(&args, exchange.sums);
 }
 
 KILN_TUNED_PARTS(f16 bf16)

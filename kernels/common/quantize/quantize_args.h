@@ -14,6 +14,7 @@ enum {
 
 /* Where the scales come from. */
 typedef enum kiln_quantize_source {
+    KILN_QUANTIZE_HELD,     /* as COMPUTED, by a block that has shared memory for all of them (quantize_held.h) */
     KILN_QUANTIZE_COMPUTED, /* the scale's own elements, all of which the threads that share it have */
     KILN_QUANTIZE_AMAX,     /* their greatest magnitudes, which the caller gives */
     KILN_QUANTIZE_GIVEN

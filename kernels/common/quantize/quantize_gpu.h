@@ -36,7 +36,7 @@ KILN_INLINE void kiln_quantize_put(uint8_t *codes, const float *values, float fa
 KILN_INLINE float kiln_quantize_scale_of(const kiln_quantize_args *args, float value, float *factor) {
     const float start = kiln_fast_reciprocal(args->smax), near = value * start;
     const float scale = KILN_FMA(KILN_FMA(-args->smax, near, value), start, near);
-    if (args->source == KILN_QUANTIZE_COMPUTED && value >= 0x1p-64f && value <= 0x1p64f &&
+    if (args->source <= KILN_QUANTIZE_COMPUTED && value >= 0x1p-64f && value <= 0x1p64f &&
         !(kiln_bits(args->smax) << 20) && ~kiln_bits(scale) << 9) {
         *factor = kiln_reciprocal_step(scale, kiln_fast_reciprocal(scale));
         return scale;
@@ -46,48 +46,11 @@ KILN_INLINE float kiln_quantize_scale_of(const kiln_quantize_args *args, float v
     return divided;
 }
 
-/* NVIDIA's devices read 128 rows of 16-bit elements that share a scale once, a thread a vector of every 16th row. AMD's
- * have LDS for two such blocks alone. Simulated, 512 x 1024 of bf16 in E4M3: 2.00 bytes are read for each element where
- * 3.75 were, in 31.1 instructions instead of 32.0 on sm_80, 23.7 instead of 24.6 on sm_90a. */
-#if defined(__CUDACC__)
-enum : bool { KILN_QUANTIZE_HOLDS = KILN_VECTOR == 8 };
-#else
-enum { KILN_QUANTIZE_HOLDS = 0 };
-#endif
-enum {
-    KILN_QUANTIZE_STEP = KILN_BLOCK * KILN_VECTOR / KILN_QUANTIZE_GROUP,
-    KILN_QUANTIZE_HELD = KILN_QUANTIZE_GROUP / KILN_QUANTIZE_STEP - 1, /* vectors of a thread behind its first */
-    KILN_QUANTIZE_AT_ONCE = 4 /* of them: all take more registers than a thread has where five blocks are resident */
-};
-
-/* Loads a thread's vectors of the rows behind its first, takes their magnitudes and stores them in shared memory, from
- * which it takes them again: registers have no index, and code for each of them is long. x: the vector of the first
- * row. */
-KILN_INLINE void kiln_quantize_hold(const kiln_quantize_args *args, const kiln_element *x,
-                                    kiln_greatest_magnitude *greatest, kiln_vector *tile) {
-    kiln_vector vectors[KILN_QUANTIZE_HELD];
-    KILN_UNROLL
-    for (uint32_t first = 0; first < KILN_QUANTIZE_HELD; first += KILN_QUANTIZE_AT_ONCE) {
-        KILN_UNROLL
-        for (uint32_t i = first; i < first + KILN_QUANTIZE_AT_ONCE && i < KILN_QUANTIZE_HELD; i++) {
-            x += KILN_QUANTIZE_STEP * (uint64_t)args->x_stride;
-            vectors[i] = kiln_vector_load(x);
-        }
-        KILN_UNROLL
-        for (uint32_t i = first; i < first + KILN_QUANTIZE_AT_ONCE && i < KILN_QUANTIZE_HELD; i++) {
-            kiln_greatest_magnitude_take(greatest, vectors[i]);
-            tile[i * KILN_BLOCK + kiln_thread()] = vectors[i];
-        }
-    }
-}
-
 /* Rows from `begin` up to `end` of a tile, which have one scale, or one for each of at most one row of a thread, or
  * scales that are known beforehand. The first vector of a thread stays in registers between the two passes; the others
- * come from a cache, or from `tile` in shared memory. */
+ * come from a cache. */
 KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s, uint64_t begin, uint64_t end,
-                                    float *exchange, kiln_vector *tile) {
-    const bool shared = args->source == KILN_QUANTIZE_COMPUTED && args->scale_lanes_log2 > args->shape.lanes_log2;
-    const bool holds = KILN_QUANTIZE_HOLDS && shared && end - begin == KILN_QUANTIZE_GROUP;
+                                    float *exchange) {
     uint32_t lanes_log2 = args->shape.lanes_log2, step = KILN_BLOCK >> lanes_log2;
     uint64_t first = begin + (kiln_thread() >> lanes_log2);
     s.row = first;
@@ -96,23 +59,16 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
     if (first < end && s.first < s.whole) kept = kiln_vector_load(x + s.first * KILN_VECTOR);
 
     float value = 0.0f, values[KILN_VECTOR];
-    if (args->source == KILN_QUANTIZE_COMPUTED) { /* by all threads, including those without a row */
+    if (args->source <= KILN_QUANTIZE_COMPUTED) { /* by all threads, including those without a row */
         kiln_greatest_magnitude greatest = kiln_greatest_magnitude_none();
-        if (holds && s.first < s.whole) {
-            kiln_greatest_magnitude_take(&greatest, kept);
-            kiln_quantize_hold(args, x + s.first * KILN_VECTOR, &greatest, tile);
-        }
         KILN_LOOP
         for (; s.row < end; s.row += step) {
             x = kiln_span_of_input(s, args->x, args->x_stride);
-            kiln_vector held = kept;
-            const uint32_t others = holds ? s.whole : s.first;
-            if (s.row != first && others < s.whole) held = kiln_vector_load(x + s.first * KILN_VECTOR);
             KILN_LOOP
-            for (uint32_t vector = others; vector < s.whole;) {
+            for (uint32_t vector = s.first; vector < s.whole; vector += s.lanes) {
+                kiln_vector held = kept;
+                if (s.row != first || vector != s.first) held = kiln_vector_load(x + vector * KILN_VECTOR);
                 kiln_greatest_magnitude_take(&greatest, held);
-                vector += s.lanes;
-                if (vector < s.whole) held = kiln_vector_load(x + vector * KILN_VECTOR);
             }
             KILN_LOOP
             KILN_FOR_REST(s, i)
@@ -120,25 +76,20 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
         }
         value = kiln_reduce(kiln_greatest_magnitude_value(greatest), args->scale_lanes_log2, exchange, KILN_REDUCE_MAX);
     }
-    uint32_t place = kiln_thread();
     KILN_LOOP
     for (s.row = first; s.row < end; s.row += step) {
         uint64_t at = kiln_quantize_scale_at(args, s.row, kiln_tile());
-        if (args->source != KILN_QUANTIZE_COMPUTED) value = args->values[at];
+        if (args->source > KILN_QUANTIZE_COMPUTED) value = args->values[at];
         float factor;
         const float scale = kiln_quantize_scale_of(args, value, &factor);
         x = kiln_span_of_input(s, args->x, args->x_stride);
         uint8_t *codes = (uint8_t *)args->codes + s.row * (uint64_t)args->codes_stride + s.start;
-        kiln_vector held = kept;
-        if (s.row != first && s.first < s.whole)
-            held = holds ? tile[place] : kiln_vector_load(x + s.first * KILN_VECTOR);
-        if (s.row != first) place += KILN_BLOCK;
         KILN_LOOP
-        for (uint32_t vector = s.first; vector < s.whole;) {
+        for (uint32_t vector = s.first; vector < s.whole; vector += s.lanes) {
+            kiln_vector held = kept;
+            if (s.row != first || vector != s.first) held = kiln_vector_load(x + vector * KILN_VECTOR);
             kiln_vector_values(values, held);
             kiln_quantize_put(codes + vector * KILN_VECTOR, values, factor, args->smax);
-            vector += s.lanes;
-            if (vector < s.whole) held = kiln_vector_load(x + vector * KILN_VECTOR);
         }
         KILN_LOOP
         KILN_FOR_REST(s, i) {
@@ -149,9 +100,8 @@ KILN_INLINE void kiln_quantize_rows(const kiln_quantize_args *args, kiln_span s,
     }
 }
 
-/* A block's tile of its rows. tile: where rows share a scale, shared memory for a tile of 16-bit elements but for each
- * thread's first vector. */
-KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange, kiln_vector *tile) {
+/* A block's tile of its rows. */
+KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange) {
     kiln_span s = kiln_span_of(&args->shape);
     uint64_t rows = (uint64_t)args->shape.rows, first = kiln_block() * args->block_rows;
     if (first >= rows) return; /* the whole block */
@@ -163,7 +113,7 @@ KILN_INLINE void kiln_quantize(const kiln_quantize_args *args, float *exchange, 
     const uint32_t step = shared ? args->block_rows : KILN_BLOCK >> args->shape.lanes_log2;
     KILN_LOOP
     for (; first < end; first += step)
-        kiln_quantize_rows(args, s, first, first + step < end ? first + step : end, exchange, tile);
+        kiln_quantize_rows(args, s, first, first + step < end ? first + step : end, exchange);
 }
 
 #endif

@@ -126,13 +126,25 @@ static inline kiln_status kiln__quantize_prepare(const char *name, kiln__quantiz
     return kiln__grid(name, tiles, ((uint64_t)call->rows + args->block_rows - 1) / args->block_rows, config);
 }
 
-/* Gives a prepared launch shared memory for a block's tile, but for each thread's first vector, where its kernel keeps
- * it there (quantize_gpu.h). */
-static inline void kiln__quantize_hold(kiln_backend_id backend, const kiln_quantize_args *args, unsigned size_log2,
-                                       kiln_launch_config *config) {
-    const uint32_t bytes = (KILN_QUANTIZE_GROUP * KILN_QUANTIZE_GROUP << 1) - KILN_BLOCK * KILN_VECTOR_BYTES;
-    const bool shared = args->scale_lanes_log2 > args->shape.lanes_log2;
-    if (backend == KILN_BACKEND_CUDA && shared && size_log2 == 1) config->dynamic_shared_bytes = bytes;
+/* Has the blocks of a prepared launch keep all elements of a scale (quantize_held.h), where two blocks have shared
+ * memory for that: 128 x 128, and rows of which a thread has several vectors. Up to four of 16 bits are in registers
+ * from sm_90a on (quantize_sm90a.h). */
+static inline void kiln__quantize_hold(const kiln_device_info *device, const kiln__quantize_call *call,
+                                       unsigned size_log2, kiln_quantize_args *args, kiln_launch_config *config) {
+    enum { SQUARE = KILN_QUANTIZE_GROUP * KILN_QUANTIZE_GROUP, IN_REGISTERS = 4, OTHERS = 1024 };
+    const uint64_t step = (uint64_t)KILN_BLOCK * KILN_VECTOR_BYTES >> size_log2, cols = (uint64_t)call->cols;
+    const bool of_square = args->scale_lanes_log2 > args->shape.lanes_log2;
+    const bool of_row = !of_square && args->source == KILN_QUANTIZE_COMPUTED && !args->grouped &&
+                        args->shape.lanes_log2 == KILN_BLOCK_LOG2;
+    const bool usual =
+        of_row && size_log2 == 1 && device->target.compute_capability >= 90 && cols <= IN_REGISTERS * step;
+    if (!(of_square || of_row) || usual || !args->shape.wide || args->smax != call->greatest) return;
+    const uint64_t behind = ((of_square ? SQUARE : cols) - 1) / step; /* vectors of a thread, but its first */
+    const uint64_t bytes = behind * KILN_BLOCK * KILN_VECTOR_BYTES;
+    if (cols % (KILN_VECTOR_BYTES >> size_log2) || !behind || bytes + OTHERS > (uint64_t)device->max_shared_bytes / 2)
+        return;
+    args->source = KILN_QUANTIZE_HELD;
+    config->dynamic_shared_bytes = (uint32_t)bytes;
 }
 
 #endif

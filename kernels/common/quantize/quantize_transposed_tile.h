@@ -3,58 +3,15 @@
  * its scale by themselves, keep their vectors meanwhile, and know that no product is NaN or beyond the code's greatest
  * number, but in warps that have infinities, NaN or a magnitude that is far from 1.
  *
- * The includer defines KILN_QUANTIZE_MOST, the code's greatest number, KILN_QUANTIZE_FINITE(products), the codes of
- * four finite numbers of which none is beyond that one by more than rounding, and KILN_QUANTIZE_UNIT, what these are
- * multiplied by beforehand. Included after quantize_transposed_gpu.h. */
+ * Included after quantize_transposed_gpu.h and quantize_finite.h. */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_QUANTIZE_TRANSPOSED_TILE_H
 #define KILN_KERNELS_COMMON_QUANTIZE_QUANTIZE_TRANSPOSED_TILE_H
 
 #include "kernels/common/device.h"
-#include "kernels/common/math/float_bits.h"
-#include "kernels/common/math/reciprocal_step.h"
+#include "kernels/common/quantize/quantize_finite.h"
 #include "kernels/common/quantize/quantize_transposed_gpu.h"
 #include "kernels/common/reduce/greatest_or_nan.h"
 #include "kernels/common/reduce/subgroup_any.h"
-
-/* kiln_of_other_half for bits. */
-KILN_INLINE uint32_t kiln_bits_of_other_half(uint32_t bits, uint32_t step) {
-#if defined(__CUDACC__)
-    return __shfl_xor_sync(0xffffffffu, bits, 1 << step);
-#else
-    return kiln_bits(kiln_of_other_half(kiln_float(bits), step));
-#endif
-}
-
-/* The products of a vector's elements. */
-KILN_INLINE void kiln_vector_scaled(float *values, kiln_vector vector, float factor) {
-    kiln_vector_values(values, vector);
-    KILN_UNROLL
-    for (int i = 0; i < KILN_VECTOR; i += 2) {
-        const kiln_two two = kiln_two_mul(kiln_two_of(values[i], values[i + 1]), kiln_two_of(factor, factor));
-        values[i] = two.x;
-        values[i + 1] = two.y;
-    }
-}
-
-/* kiln_int8_word (code_words.h) with sums that stay f32, which NVIDIA's compiler would copy as integers. */
-KILN_INLINE uint32_t kiln_int8_finite(const float *values) {
-    float sums[4];
-    KILN_UNROLL
-    for (int i = 0; i < 4; i++)
-        sums[i] = values[i] + 0x1.8p23f;
-    return kiln_float_bytes(sums, 1, 0);
-}
-
-/* Stores the codes of a vector of finite elements over the scale of their own. */
-KILN_INLINE void kiln_quantize_put_finite(uint8_t *codes, kiln_vector vector, float factor) {
-    float values[KILN_VECTOR];
-    kiln_quantize_codes bytes;
-    kiln_vector_scaled(values, vector, factor);
-    KILN_UNROLL
-    for (int word = 0; word < KILN_QUADS; word++)
-        bytes.words[word] = KILN_QUANTIZE_FINITE(values + 4 * word);
-    *(kiln_quantize_codes *)codes = bytes;
-}
 
 /* The codes of a thread's share of its line, whatever the elements are. place and own: of its first vector. codes: of
  * the line. Returns the scale. */
@@ -112,11 +69,8 @@ KILN_INLINE bool kiln_quantize_transposed_tile(const kiln_quantize_transposed_ar
         bits = bits > other ? bits : other;
     }
 
-    /* kiln_quantize_scale, and 1 over it: kiln_scale_quickly (codes_sm90a.h) says why. */
-    const float greatest = kiln_float(bits), start = 1.0f / KILN_QUANTIZE_MOST, near = greatest * start;
-    float scale = KILN_FMA(KILN_FMA(-KILN_QUANTIZE_MOST, near, greatest), start, near);
-    const float factor = kiln_reciprocal_step(scale, kiln_fast_reciprocal(scale));
-    const bool usual = bits - kiln_bits(0x1p-64f) <= kiln_bits(0x1p64f) - kiln_bits(0x1p-64f) && ~kiln_bits(scale) << 9;
+    float scale, factor;
+    const bool usual = kiln_quantize_finite_scale(bits, &scale, &factor);
     uint8_t *codes = (uint8_t *)q->codes + first * (uint64_t)q->codes_stride + col;
     codes += line * (uint64_t)q->codes_stride;
     if (kiln_subgroup_any(!usual)) {

@@ -1,13 +1,14 @@
 /* What amax, quantize_fp8, quantize_int8 and quantize_nvfp4 touch of a transposed tensor, counted, on simulated
  * devices: each element is read once, or twice for scales of rows for which a block has no memory, in full sectors and,
- * but for NVFP4, without meeting a bank of shared memory twice. On NVIDIA's devices
- * blocks of 128 x 128 are read once of any tensor.
+ * but for NVFP4, without meeting a bank of shared memory twice. Blocks of 128 x 128, and
+ * long rows, are read once of any tensor.
  *
  * KILN_SIM_DEVICES names the devices; unset, one of each way to compile. */
 #include "tests/assert_ok.h"
 #include "tests/sim/tests/operators/each_device.h"
 
 enum { ROWS = 128, COLS = 256, GROUP = 128, ELEMENT = 2, SECTOR = 32, WIDE = 1024 };
+enum { LONG_ROWS = 4, LONG_COLS = 16384 };
 enum { CLUSTER_ROWS = 32, CLUSTER_COLS = 2048 }; /* a tile for each block of a cluster */
 
 static void *x, *codes, *scales, *amax;
@@ -94,10 +95,20 @@ static void groups_are_read_once(void **state) {
 static void blocks_are_read_once(void **state) {
     (void)state;
     for (int i = 0; i < 4; i++) {
-        if (i % 2 == 0 && info.backend == KILN_BACKEND_ROCM) continue;
         const sim_counters c = quantized(i / 2, ROWS, COLS, 1, COLS / GROUP, i % 2 ? "_transposed" : "");
         assert_int_equal(c.global_read_bytes, ROWS * COLS * ELEMENT);
         assert_int_equal(c.global_written_bytes, ROWS * COLS + COLS / GROUP * sizeof(float));
+        assert_int_equal(c.shared_conflicts, 0);
+    }
+}
+
+static void long_rows_are_read_once(void **state) {
+    (void)state;
+    const uint64_t size = LONG_ROWS * LONG_COLS, of_scales = LONG_ROWS * sizeof(float);
+    for (int fp8 = 0; fp8 < 2; fp8++) {
+        const sim_counters c = quantized(fp8, LONG_ROWS, LONG_COLS, LONG_ROWS, 1, "");
+        assert_int_equal(c.global_read_bytes, size * ELEMENT);
+        assert_int_equal(c.global_written_bytes, size + of_scales);
         assert_int_equal(c.shared_conflicts, 0);
     }
 }
@@ -172,11 +183,9 @@ static void pairs_are_made_in_one_read(void **state) {
 
 static int run_group(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(groups_are_read_once),
-        cmocka_unit_test(blocks_are_read_once),
-        cmocka_unit_test(rows_are_read_once_where_there_is_memory),
-        cmocka_unit_test(clusters_read_long_rows_once),
-        cmocka_unit_test(magnitudes_are_found_in_one_read),
+        cmocka_unit_test(groups_are_read_once),         cmocka_unit_test(blocks_are_read_once),
+        cmocka_unit_test(long_rows_are_read_once),      cmocka_unit_test(rows_are_read_once_where_there_is_memory),
+        cmocka_unit_test(clusters_read_long_rows_once), cmocka_unit_test(magnitudes_are_found_in_one_read),
         cmocka_unit_test(pairs_are_made_in_one_read),
     };
     return cmocka_run_group_tests_name(info.name, tests, setup, teardown);
