@@ -10,10 +10,9 @@
 typedef wmma<ELEMENTS_ARE_BF16> unit;
 
 /* For up to 16 rows, of bf16: the same, whose halves tell each other what they have loaded. */
-struct few {
-    enum : uint32_t { WAVE = 32, ELEMENTS = 8, PARTS = 2 };
+struct few : sums_gfx11 {
+    enum : uint32_t { PARTS = 2 };
     typedef kiln_gfx11_sums sums;
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return 2 * element + lane / 16; }
     KILN_INLINE kiln_gfx11_row both(const kiln_vector &own) {
         const bool high = kiln_thread() % WAVE >= 16;
         kiln_gfx11_row row;

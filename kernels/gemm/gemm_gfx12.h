@@ -9,10 +9,9 @@
 typedef wmma<ELEMENTS_ARE_BF16> unit;
 
 /* For up to 16 rows, of bf16: the same. */
-struct few {
-    enum : uint32_t { WAVE = 32, ELEMENTS = 8, PARTS = 2 };
+struct few : sums_gfx12 {
+    enum : uint32_t { PARTS = 2 };
     typedef kiln_gfx12_sums sums;
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / 16 * 8 + element; }
     KILN_INLINE sums multiply(const kiln_vector &a, const kiln_vector &b, sums sum) {
         return kiln_gfx12_wmma_bf16(__builtin_bit_cast(kiln_gfx12_row, a), __builtin_bit_cast(kiln_gfx12_row, b), sum);
     }

@@ -12,10 +12,9 @@
 typedef mfma<MFMA_DIES, ELEMENTS_ARE_BF16> unit;
 
 /* For up to 16 rows: v_mfma 16x16x16, of bf16. */
-struct few {
-    enum : uint32_t { WAVE = 64, ELEMENTS = 4, PARTS = 4 };
+struct few : sums_mfma_16 {
+    enum : uint32_t { PARTS = 4 };
     typedef kiln_gfx90a_sums_16 sums;
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / 16 * 4 + element; }
     KILN_INLINE sums multiply(const kiln_vector &a, const kiln_vector &b, sums sum) {
         sum = kiln_gfx90a_mfma_16_bf16(a.words, b.words, sum);
         return kiln_gfx90a_mfma_16_bf16(a.words + 2, b.words + 2, sum);

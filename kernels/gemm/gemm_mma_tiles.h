@@ -20,6 +20,7 @@
 #define KILN_KERNELS_GEMM_MMA_TILES_H
 
 #include "kernels/common/copies.h"
+#include "kernels/common/matmul/matmul_mma.h"
 #include "kernels/gemm/gemm_portable.h"
 
 enum : uint32_t {
@@ -30,9 +31,7 @@ enum : uint32_t {
 #endif
     SWIZZLE_ROWS = 8 / ROW_VECTORS, /* neighbours that have their vectors in the same order */
     STAGE_DEPTH = ROW_VECTORS * KILN_VECTOR,
-    LOAD_ROWS = KILN_BLOCK / ROW_VECTORS, /* that a block copies at once */
-    RASTER = 8,                           /* rows of tiles that neighbouring blocks go over together */
-    SLICE = 16                            /* rows of a warp's sums that leave at once */
+    LOAD_ROWS = KILN_BLOCK / ROW_VECTORS /* that a block copies at once */
 };
 
 /* A block's share of one factor: rows of which each stage has the next STAGE_DEPTH elements. */
@@ -93,48 +92,6 @@ KILN_INLINE void multiply_stage(float (*sums)[COLS / 8][4], uint32_t a_shared, u
                 mma(sums[i][j], a[i], b[j / 2] + j % 2 * 2);
         }
     }
-}
-
-/* Writes a warp's sums to d, or to the partial sums where blocks share k: SLICE rows at a time, by its part of shared
- * memory, so that a row is written by neighbouring lanes. */
-template <uint32_t ROWS, uint32_t COLS>
-KILN_INLINE void write_sums(const kiln_gemm_args *args, float *partials, const float (*sums)[COLS / 8][4], float *slice,
-                            uint32_t batch, uint64_t row, uint64_t col) {
-    enum : uint32_t { PITCH = COLS + 8 }; /* no two rows that are written at once meet a bank */
-    uint32_t lane = kiln_thread() % 32;
-    float *place = slice + lane / 4 * PITCH + lane % 4 * 2;
-    KILN_LOOP
-    for (uint32_t part = 0; part < ROWS / SLICE; part++, row += SLICE) {
-        __syncwarp();
-        KILN_UNROLL
-        for (uint32_t i = 0; i < ROWS / SLICE; i++) { /* registers have no index */
-            if (i != part) continue;
-            KILN_UNROLL
-            for (uint32_t j = 0; j < COLS / 8; j++) {
-                *(float2 *)(place + j * 8) = make_float2(sums[i][j][0], sums[i][j][1]);
-                *(float2 *)(place + j * 8 + 8 * PITCH) = make_float2(sums[i][j][2], sums[i][j][3]);
-            }
-        }
-        __syncwarp();
-        KILN_LOOP
-        for (uint32_t i = lane; i < SLICE * COLS; i += 32) {
-            uint64_t d_row = row + i / COLS, d_col = col + i % COLS;
-            if (d_row >= (uint64_t)args->m || d_col >= (uint64_t)args->n) continue;
-            float sum = slice[i / COLS * PITCH + i % COLS];
-            if (args->splits > 1)
-                partials[d_row * (uint64_t)args->n + d_col] = sum;
-            else
-                finish_element(args, sum, batch, d_row, d_col);
-        }
-    }
-}
-
-/* Which tile a block does: they go down RASTER rows of tiles before they go on to the next column. */
-KILN_INLINE void raster(uint32_t *row, uint32_t *col, uint32_t rows, uint32_t cols) {
-    uint32_t band = *row / RASTER, place = *row % RASTER * cols + *col;
-    uint32_t height = rows - band * RASTER < RASTER ? rows - band * RASTER : RASTER;
-    *row = band * RASTER + place % height;
-    *col = place / height;
 }
 
 template <uint32_t ROWS, uint32_t COLS, uint32_t WARP_ROWS, uint32_t WARP_COLS>
@@ -199,7 +156,13 @@ KILN_INLINE void gemm_mma(const kiln_gemm_args &args) {
     float *partials = args.partials;
     partials += ((uint64_t)split * args.batch + batch) * (uint64_t)args.m * (uint64_t)args.n;
     float *slice = (float *)stages + warp * SLICE * (WARP_COLS + 8);
-    write_sums<WARP_ROWS, WARP_COLS>(&args, partials, sums, slice, batch, first_row + warp_row, first_col + warp_col);
+    write_sums<WARP_ROWS, WARP_COLS>(&args, sums, slice, first_row + warp_row, first_col + warp_col,
+                                     [&args, partials, batch](float sum, uint64_t row, uint64_t col) {
+                                         if (args.splits > 1)
+                                             partials[row * (uint64_t)args.n + col] = sum;
+                                         else
+                                             finish_element(&args, sum, batch, row, col);
+                                     });
 }
 
 KILN_ENTRY(gemm_mma_large, kiln_gemm_args) {

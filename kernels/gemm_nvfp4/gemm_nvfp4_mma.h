@@ -18,6 +18,7 @@
 #define KILN_KERNELS_GEMM_NVFP4_MMA_H
 
 #include "kernels/arch/sm80.h"
+#include "kernels/common/matmul/matmul_mma.h"
 #include "kernels/gemm_nvfp4/gemm_nvfp4_portable.h"
 
 enum : uint32_t {
@@ -53,51 +54,12 @@ KILN_INLINE void pairs_of(uint32_t *pairs, uint32_t word, uint32_t scale) {
 
 /* ---- Tiles ---- */
 
-enum : uint32_t {
-    RASTER = 8, /* rows of tiles that neighbouring blocks go over together */
-    SLICE = 16  /* rows of a warp's sums that leave at once */
-};
-
-/* Writes a warp's sums, times the factor, to d, or to the partial sums where blocks share k: SLICE rows at a time, by
- * its part of shared memory, so that a row is written by neighbouring lanes. */
-template <uint32_t ROWS, uint32_t COLS>
-KILN_INLINE void write_sums(const kiln_gemm_nvfp4_args *args, float *partials, const float (*sums)[COLS / 8][4],
-                            float *slice, float factor, uint64_t row, uint64_t col) {
-    enum : uint32_t { PITCH = COLS + 8 }; /* no two rows that are written at once meet a bank */
-    const uint32_t lane = kiln_thread() % 32;
-    float *place = slice + lane / 4 * PITCH + lane % 4 * 2;
-    KILN_LOOP
-    for (uint32_t part = 0; part < ROWS / SLICE; part++, row += SLICE) {
-        __syncwarp();
-        KILN_UNROLL
-        for (uint32_t i = 0; i < ROWS / SLICE; i++) { /* registers have no index */
-            if (i != part) continue;
-            KILN_UNROLL
-            for (uint32_t j = 0; j < COLS / 8; j++) {
-                *(float2 *)(place + j * 8) = make_float2(sums[i][j][0], sums[i][j][1]);
-                *(float2 *)(place + j * 8 + 8 * PITCH) = make_float2(sums[i][j][2], sums[i][j][3]);
-            }
-        }
-        __syncwarp();
-        KILN_LOOP
-        for (uint32_t i = lane; i < SLICE * COLS; i += 32) {
-            const uint64_t d_row = row + i / COLS, d_col = col + i % COLS;
-            if (d_row >= (uint64_t)args->m || d_col >= (uint64_t)args->n) continue;
-            const float sum = slice[i / COLS * PITCH + i % COLS] * factor;
-            if (args->splits > 1)
-                partials[d_row * (uint64_t)args->n + d_col] = sum;
-            else
-                finish(args, sum, d_row, d_col);
-        }
-    }
-}
-
-/* Which tile a block does: they go down RASTER rows of tiles before they go on to the next column. */
-KILN_INLINE void raster(uint32_t *row, uint32_t *col, uint32_t rows, uint32_t cols) {
-    const uint32_t band = *row / RASTER, place = *row % RASTER * cols + *col;
-    const uint32_t height = rows - band * RASTER < RASTER ? rows - band * RASTER : RASTER;
-    *row = band * RASTER + place % height;
-    *col = place / height;
+/* Writes what write_sums gives: to d, or to the partial sums where blocks share k. */
+KILN_INLINE void write_sum(const kiln_gemm_nvfp4_args *args, float *partials, float sum, uint64_t row, uint64_t col) {
+    if (args->splits > 1)
+        partials[row * (uint64_t)args->n + col] = sum;
+    else
+        finish(args, sum, row, col);
 }
 
 /* ---- gemm_nvfp4_mma_rows ---- */

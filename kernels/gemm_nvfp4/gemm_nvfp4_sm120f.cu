@@ -173,7 +173,9 @@ KILN_INLINE void gemm_nvfp4_mma(const kiln_gemm_nvfp4_args &args) {
 
     float *partials = args.partials + (uint64_t)split * (uint64_t)args.m * (uint64_t)args.n;
     float *slice = (float *)stages + warp * SLICE * (WARP_COLS + 8);
-    write_sums<WARP_ROWS, WARP_COLS>(&args, partials, sums, slice, 1.0f, first_row + warp_row, first_col + warp_col);
+    write_sums<WARP_ROWS, WARP_COLS>(
+        &args, sums, slice, first_row + warp_row, first_col + warp_col,
+        [&](float sum, uint64_t row, uint64_t col) { write_sum(&args, partials, sum, row, col); });
 }
 
 KILN_ENTRY(gemm_nvfp4_mma_large, kiln_gemm_nvfp4_args) {

@@ -20,11 +20,10 @@ KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
 }
 
 /* For few rows. Each half of a wave reads other weights, and tells the other half their numbers. */
-struct few {
-    enum : uint32_t { WAVE = 32, STEP = 128, PARTS = 2, HALVES = 2, ELEMENTS = 8 };
+struct few : sums_gfx11 {
+    enum : uint32_t { STEP = 128, PARTS = 2, HALVES = 2 };
     typedef unit::sums sums;
     typedef unit::fragment factor;
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return unit::row_of(lane, element); }
     KILN_INLINE factor all(uint32_t word) { return word; }
     KILN_INLINE factor factor_of(uint32_t codes) {
         const bool high = kiln_thread() % WAVE >= FEW_ROWS;

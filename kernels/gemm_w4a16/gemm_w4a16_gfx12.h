@@ -19,10 +19,9 @@ KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
 }
 
 /* For few rows. */
-struct few {
-    enum : uint32_t { WAVE = 32, STEP = 128, PARTS = 2, HALVES = 1, ELEMENTS = 8 };
+struct few : sums_gfx12 {
+    enum : uint32_t { STEP = 128, PARTS = 2, HALVES = 1 };
     typedef unit::sums sums;
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return unit::row_of(lane, element); }
     KILN_INLINE kiln_vector all(uint32_t word) { return {{word, word, word, word}}; }
     KILN_INLINE kiln_vector factor_of(uint32_t codes) { return numbers_of(codes); }
     KILN_INLINE sums multiply(const kiln_vector *a, const kiln_vector &weights, sums sum) {

@@ -20,10 +20,9 @@ KILN_ENTRY(gemm_w4a16_mma_small, kiln_gemm_w4a16_args) {
 }
 
 /* For few rows: v_mfma 16x16x16. */
-struct few {
-    enum : uint32_t { WAVE = 64, STEP = 128, PARTS = 4, HALVES = 1, ELEMENTS = 4 };
+struct few : sums_mfma_16 {
+    enum : uint32_t { STEP = 128, PARTS = 4, HALVES = 1 };
     typedef kiln_gfx90a_sums_16 sums;
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / 16 * 4 + element; }
     KILN_INLINE kiln_vector all(uint32_t word) { return {{word, word, word, word}}; }
     KILN_INLINE kiln_vector factor_of(uint32_t codes) { return numbers_of(codes); }
     KILN_INLINE sums multiply(const kiln_vector *a, const kiln_vector &weights, sums sum) {

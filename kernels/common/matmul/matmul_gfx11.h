@@ -5,9 +5,10 @@
 
 #include "kernels/arch/gfx11.h"
 #include "kernels/common/matmul/matmul_amd.h"
+#include "kernels/common/matmul/matmul_sums_amd.h"
 
-template <bool BF16> struct wmma {
-    enum : uint32_t { WAVE = 32, SIDE = 16, DIES = 1, PRODUCTS = 1, ELEMENTS = 8 };
+template <bool BF16> struct wmma : sums_gfx11 {
+    enum : uint32_t { DIES = 1, PRODUCTS = 1 };
     typedef kiln_gfx11_sums sums;
     typedef kiln_gfx11_row fragment;
     KILN_INLINE fragment fragment_of(const kiln_vector *vectors) {
@@ -18,7 +19,6 @@ template <bool BF16> struct wmma {
         const kiln_vector *own = row + lane % SIDE * ROW_PITCH, vectors[2] = {own[0], own[1]};
         return fragment_of(vectors);
     }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return 2 * element + lane / SIDE; }
     KILN_INLINE sums multiply(fragment a, fragment b, uint32_t, sums sum) {
         return BF16 ? kiln_gfx11_wmma_bf16(a, b, sum) : kiln_gfx11_wmma_f16(a, b, sum);
     }

@@ -4,15 +4,15 @@
 
 #include "kernels/arch/gfx12.h"
 #include "kernels/common/matmul/matmul_amd.h"
+#include "kernels/common/matmul/matmul_sums_amd.h"
 
-template <bool BF16> struct wmma {
-    enum : uint32_t { WAVE = 32, SIDE = 16, DIES = 1, PRODUCTS = 1, ELEMENTS = 8 };
+template <bool BF16> struct wmma : sums_gfx12 {
+    enum : uint32_t { DIES = 1, PRODUCTS = 1 };
     typedef kiln_gfx12_sums sums;
     typedef kiln_gfx12_row fragment;
     KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
         return __builtin_bit_cast(fragment, row[lane % SIDE * ROW_PITCH + lane / SIDE]);
     }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / SIDE * 8 + element; }
     KILN_INLINE sums multiply(fragment a, fragment b, uint32_t, sums sum) {
         return BF16 ? kiln_gfx12_wmma_bf16(a, b, sum) : kiln_gfx12_wmma_f16(a, b, sum);
     }

@@ -5,15 +5,12 @@
 
 #include "kernels/arch/gfx90a.h"
 #include "kernels/common/matmul/matmul_amd.h"
+#include "kernels/common/matmul/matmul_sums_amd.h"
 
-struct mfma_wave {
-    enum : uint32_t { WAVE = 64, SIDE = 32, ELEMENTS = 16 };
+struct mfma_wave : sums_mfma_32 {
     typedef kiln_vector fragment;
     KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
         return row[lane % SIDE * ROW_PITCH + lane / SIDE];
-    }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) {
-        return element / 4 * 8 + lane / SIDE * 4 + element % 4;
     }
 };
 

@@ -5,6 +5,7 @@
 #define KILN_KERNELS_COMMON_MATMUL_W8A8_AMD_UNITS_H
 
 #include "kernels/common/matmul/matmul_amd.h"
+#include "kernels/common/matmul/matmul_sums_amd.h"
 
 /* ---- Codes ---- */
 
@@ -76,8 +77,7 @@ struct codes_f16 {
 /* ---- Waves ---- */
 
 /* MFMA 32x32. A lane's 16 bytes of a row are its part of several products. */
-struct mfma_tile {
-    enum : uint32_t { WAVE = 64, SIDE = 32, ELEMENTS = 16 };
+struct mfma_tile : sums_mfma_32 {
     typedef kiln_vector fragment;
     KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
         typedef uint32_t uint4 __attribute__((ext_vector_type(4)));
@@ -85,38 +85,31 @@ struct mfma_tile {
         asm("" : "+v"(vector)); /* else it may be read in halves, which meet banks twice */
         return __builtin_bit_cast(fragment, vector);
     }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) {
-        return element / 4 * 8 + lane / SIDE * 4 + element % 4;
-    }
 };
 
 /* MFMA 16x16. */
-struct mfma_rows {
-    enum : uint32_t { WAVE = 64, SIDE = 16, ELEMENTS = 4 };
+struct mfma_rows : sums_mfma_16 {
     enum : uint32_t { PARTS = WAVE / SIDE }; /* vectors of a row that its lanes have, each another */
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / SIDE * 4 + element; }
 };
 
 /* WMMA 16x16 of gfx11: both halves of a wave have the same rows. */
-struct wmma_gfx11 {
-    enum : uint32_t { WAVE = 32, SIDE = 16, ELEMENTS = 8, DIES = 1, PARTS = 1 };
+struct wmma_gfx11 : sums_gfx11 {
+    enum : uint32_t { DIES = 1, PARTS = 1 };
     struct fragment {
         kiln_vector of[2];
     };
     KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
         return {{row[lane % SIDE * ROW_PITCH], row[lane % SIDE * ROW_PITCH + 1]}};
     }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return 2 * element + lane / SIDE; }
 };
 
 /* WMMA 16x16 of gfx12. */
-struct wmma_gfx12 {
-    enum : uint32_t { WAVE = 32, SIDE = 16, ELEMENTS = 8, DIES = 1, PARTS = 2 };
+struct wmma_gfx12 : sums_gfx12 {
+    enum : uint32_t { DIES = 1, PARTS = 2 };
     typedef kiln_vector fragment;
     KILN_INLINE fragment load(const kiln_vector *row, uint32_t lane) {
         return row[lane % SIDE * ROW_PITCH + lane / SIDE];
     }
-    KILN_INLINE uint32_t row_of(uint32_t lane, uint32_t element) { return lane / SIDE * 8 + element; }
 };
 
 #endif

@@ -15,6 +15,7 @@
 #define KILN_KERNELS_COMMON_MATMUL_W8A8_SM80_H
 
 #include "kernels/common/copies.h"
+#include "kernels/common/matmul/matmul_mma.h"
 #include "kernels/common/matmul/w8a8_gpu.h"
 #include "kernels/common/matmul/w8a8_sums.h"
 
@@ -23,9 +24,7 @@ enum : uint32_t {
     VECTOR = KILN_VECTOR_BYTES,
     ROW_VECTORS = STAGE_DEPTH / VECTOR,   /* of a stage */
     LOAD_ROWS = KILN_BLOCK / ROW_VECTORS, /* that a block copies at once */
-    RASTER = 8,                           /* rows of tiles that neighbouring blocks go over together */
-    PART = 32,                            /* rows and columns of a warp whose products of a group it has at once */
-    SLICE = 16                            /* rows of a warp's sums that leave at once */
+    PART = 32                             /* rows and columns of a warp whose products of a group it has at once */
 };
 
 /* What a result is added up in: f32 where it is scaled or taken over group by group, else as mma does. */
@@ -141,50 +140,7 @@ KILN_INLINE void add_group(float (*sums)[COLS / 8][4], uint32_t a_shared, uint32
     }
 }
 
-/* Writes a warp's sums to d, or to the partial sums where blocks share k: SLICE rows at a time, by its part of shared
- * memory, so that a row is written by neighbouring lanes. They get their scales here, where they have none yet. */
-template <bool SCALED, class sum_type, uint32_t ROWS, uint32_t COLS>
-KILN_INLINE void write_sums(const kiln_w8a8_args *args, float *partials, const sum_type (*sums)[COLS / 8][4],
-                            float *slice, uint64_t row, uint64_t col) {
-    enum : uint32_t { PITCH = COLS + 8 }; /* no two rows that are written at once meet a bank */
-    uint32_t lane = kiln_thread() % 32;
-    float *place = slice + lane / 4 * PITCH + lane % 4 * 2;
-    KILN_LOOP
-    for (uint32_t part = 0; part < ROWS / SLICE; part++, row += SLICE) {
-        __syncwarp();
-        KILN_UNROLL
-        for (uint32_t i = 0; i < ROWS / SLICE; i++) { /* registers have no index */
-            if (i != part) continue;
-            KILN_UNROLL
-            for (uint32_t j = 0; j < COLS / 8; j++) {
-                *(float2 *)(place + j * 8) = make_float2((float)sums[i][j][0], (float)sums[i][j][1]);
-                *(float2 *)(place + j * 8 + 8 * PITCH) = make_float2((float)sums[i][j][2], (float)sums[i][j][3]);
-            }
-        }
-        __syncwarp();
-        KILN_LOOP
-        for (uint32_t i = lane; i < SLICE * COLS; i += 32) {
-            uint64_t d_row = row + i / COLS, d_col = col + i % COLS;
-            if (d_row >= (uint64_t)args->m || d_col >= (uint64_t)args->n) continue;
-            float sum = slice[i / COLS * PITCH + i % COLS];
-            if (!SCALED) sum *= kiln_w8a8_scale(&args->a_scales, d_row, 0) * kiln_w8a8_scale(&args->b_scales, d_col, 0);
-            if (args->splits > 1)
-                partials[d_row * (uint64_t)args->n + d_col] = sum;
-            else
-                w8a8_finish(args, sum, d_row, d_col);
-        }
-    }
-}
-
 /* ---- Tiles ---- */
-
-/* Which tile a block does: they go down RASTER rows of tiles before they go on to the next column. */
-KILN_INLINE void raster(uint32_t *row, uint32_t *col, uint32_t rows, uint32_t cols) {
-    uint32_t band = *row / RASTER, place = *row % RASTER * cols + *col;
-    uint32_t height = rows - band * RASTER < RASTER ? rows - band * RASTER : RASTER;
-    *row = band * RASTER + place % height;
-    *col = place / height;
-}
 
 /* SCALED: group by group. A stage is the codes of a, those of b, the scales of a, those of b. */
 template <class unit, bool SCALED, uint32_t ROWS, uint32_t COLS, uint32_t WARP_ROWS, uint32_t WARP_COLS>
@@ -265,8 +221,14 @@ KILN_INLINE void w8a8_mma_tile(const kiln_w8a8_args &args) {
     float *partials = args.partials;
     partials += (uint64_t)split * (uint64_t)args.m * (uint64_t)args.n;
     float *slice = (float *)stages + warp * SLICE * (WARP_COLS + 8);
-    write_sums<SCALED, sum_type, WARP_ROWS, WARP_COLS>(&args, partials, sums, slice, first_row + warp_row,
-                                                       first_col + warp_col);
+    write_sums<WARP_ROWS, WARP_COLS>(
+        &args, sums, slice, first_row + warp_row, first_col + warp_col, [&](float sum, uint64_t row, uint64_t col) {
+            if (!SCALED) sum *= kiln_w8a8_scale(&args.a_scales, row, 0) * kiln_w8a8_scale(&args.b_scales, col, 0);
+            if (args.splits > 1)
+                partials[row * (uint64_t)args.n + col] = sum;
+            else
+                w8a8_finish(&args, sum, row, col);
+        });
 }
 
 template <class unit, uint32_t ROWS, uint32_t COLS, uint32_t WARP_ROWS, uint32_t WARP_COLS>
