@@ -3,14 +3,18 @@
  * is read once. A block asks for all its tiles before it looks at the first. The blocks meet once: each tells all of
  * them the greatest magnitudes that it has. Included after quantize_transposed_gpu.h.
  *
- * Floor: that of the kernel for adjacent columns. Not measured. Simulated, 32 x 2048 of bf16: 18.0 instructions an
- * element for E4M3 and 21.3 for int8, whose issue takes 0.64 of the memory's time (predicted). That without clusters,
- * which reads x twice, took an H200 104 us for 14336 x 4096 of bf16 in E4M3 (2026-11-27). */
+ * A thread makes the codes of elements whose magnitudes it has taken, and so knows whether all are finite.
+ *
+ * Floor: that of the kernel for adjacent columns. Not measured. Simulated, 32 x 2048 of bf16: 18 instructions an
+ * element for E4M3 and 19.0 for int8 (21.3 with a question for NaN at each vector). That without clusters, which reads
+ * x twice, took an H200 104 us for 14336 x 4096 of bf16 in E4M3 (2026-11-27). */
 #ifndef KILN_KERNELS_COMMON_QUANTIZE_QUANTIZE_TRANSPOSED_CLUSTER_H
 #define KILN_KERNELS_COMMON_QUANTIZE_QUANTIZE_TRANSPOSED_CLUSTER_H
 
 #include "kernels/arch/sm90a.h"
+#include "kernels/common/quantize/quantize_finite.h"
 #include "kernels/common/quantize/quantize_transposed_gpu.h"
+#include "kernels/common/reduce/greatest_or_nan.h"
 
 #define KILN_QUANTIZE_CLUSTER_HEAD \
     extern "C" __global__ __cluster_dims__(KILN_QUANTIZE_CLUSTER, 1, 1) __launch_bounds__(KILN_BLOCK) void
@@ -42,6 +46,37 @@ KILN_INLINE void kiln_quantize_cluster_tell(kiln_quantize_cluster_shared *shared
     kiln_barrier();
 }
 
+/* Stores the greatest magnitude of each line of a block's tiles. Returns whether a thread's own elements, which it
+ * makes the codes of, are finite, and their codes are not bounded otherwise. */
+KILN_INLINE bool kiln_quantize_cluster_take(const kiln_quantize_transposed_args *args, const kiln_vector *tiles,
+                                            uint64_t begin, uint64_t end, uint32_t step, float *of_lines) {
+    const kiln_transposed *t = &args->x;
+    const uint32_t line = kiln_thread() / KILN_LINE_THREADS;
+    const uint32_t place = kiln_transposed_place(t, line, kiln_transposed_own(line));
+    const kiln_vector none = {{0}};
+    kiln_greatest_or_nan all = kiln_greatest_or_nan_of(none);
+    const kiln_vector *tile = tiles;
+    KILN_LOOP
+    for (uint64_t col = begin; col < end; col += step, tile += KILN_TRANSPOSED_VECTORS) {
+        KILN_UNROLL
+        for (uint32_t i = 0; i < KILN_LINE_EACH; i++)
+            kiln_greatest_or_nan_take(&all, tile[place ^ i * KILN_LINE_THREADS]);
+    }
+    float greatest = kiln_float(kiln_greatest_or_nan_bits(all));
+    const bool finite = greatest < KILN_INFINITY;
+    if (!finite) {
+        kiln_greatest_magnitude numbers = kiln_greatest_magnitude_none();
+        tile = tiles;
+        KILN_LOOP
+        for (uint64_t col = begin; col < end; col += step, tile += KILN_TRANSPOSED_VECTORS)
+            kiln_transposed_take(t, tile, &numbers);
+        greatest = kiln_greatest_magnitude_value(numbers);
+    }
+    greatest = kiln_subgroup_reduce(greatest, KILN_LINE_THREADS_LOG2, KILN_REDUCE_MAX);
+    if (kiln_thread() % KILN_LINE_THREADS == 0) of_lines[line] = greatest;
+    return finite && args->quantize.smax == KILN_QUANTIZE_MOST;
+}
+
 /* A block's tiles. tiles: shared memory of args->held, which has them all. */
 KILN_INLINE void kiln_quantize_transposed_of_cluster(const kiln_quantize_transposed_args *args, kiln_vector *tiles,
                                                      kiln_quantize_cluster_shared *shared) {
@@ -50,25 +85,20 @@ KILN_INLINE void kiln_quantize_transposed_of_cluster(const kiln_quantize_transpo
     if (first >= (uint64_t)t->rows) return; /* the whole cluster */
     const uint32_t cols_log2 = kiln_transposed_cols_log2(t), step = KILN_QUANTIZE_CLUSTER << cols_log2;
     const uint64_t begin = (uint64_t)kiln_tile() << cols_log2, end = (uint64_t)t->cols;
-    kiln_greatest_magnitude greatest = kiln_greatest_magnitude_none();
     kiln_sm90a_cluster_arrive();
     kiln_vector *tile = tiles;
     KILN_LOOP
     for (uint64_t col = begin; col < end; col += step, tile += KILN_TRANSPOSED_VECTORS)
         kiln_transposed_load(t, kiln_transposed_at(t, first, col), tile);
     kiln_barrier();
-    tile = tiles;
-    KILN_LOOP
-    for (uint64_t col = begin; col < end; col += step, tile += KILN_TRANSPOSED_VECTORS)
-        kiln_transposed_take(t, tile, &greatest);
-    kiln_transposed_tell(greatest, shared->own.of_lines);
+    const bool finite = kiln_quantize_cluster_take(args, tiles, begin, end, step, shared->own.of_lines);
     kiln_quantize_cluster_tell(shared);
     kiln_quantize_transposed_scales(args, first, kiln_transposed_inside(t->rows, first, t->rows_log2), &shared->own);
     kiln_barrier();
     tile = tiles;
     KILN_LOOP
     for (uint64_t col = begin; col < end; col += step, tile += KILN_TRANSPOSED_VECTORS)
-        kiln_quantize_transposed_put(args, kiln_transposed_at(t, first, col), tile, shared->own.factors, true);
+        kiln_quantize_transposed_put(args, kiln_transposed_at(t, first, col), tile, shared->own.factors, finite);
 }
 
 #endif

@@ -1,6 +1,6 @@
 /* The kernel of quantize_fp8 and quantize_int8 on devices where x's columns are not adjacent. The includer defines
- * KILN_QUANTIZE_EIGHT as for quantize_gpu.h, KILN_QUANTIZE_BOUNDED as for quantize_sm90a.h where that is faster, and
- * its entry point over kiln_quantize_transposed.
+ * KILN_QUANTIZE_EIGHT as for quantize_gpu.h, what quantize_finite.h asks for, and its entry point over
+ * kiln_quantize_transposed.
  *
  * A block turns a tile in shared memory (transposed_gpu.h), finds the greatest magnitudes there if scales are computed,
  * and stores the codes, 32 bytes of a row at a time. Where a scale is of more than a tile, of whole rows or of 128
@@ -23,13 +23,10 @@
 
 #include "kernels/common/device.h"
 #include "kernels/common/math/two.h"
+#include "kernels/common/quantize/quantize_finite.h"
 #include "kernels/common/quantize/quantize_gpu.h"
 #include "kernels/common/quantize/quantize_transposed_args.h"
 #include "kernels/common/quantize/transposed_greatest.h"
-
-#if !defined(KILN_QUANTIZE_BOUNDED)
-#define KILN_QUANTIZE_BOUNDED(values, bound) KILN_QUANTIZE_EIGHT(values, bound)
-#endif
 
 typedef struct kiln_quantize_transposed_shared {
     float of_lines[KILN_TRANSPOSED_LINES]; /* the greatest magnitudes */
@@ -58,16 +55,17 @@ KILN_INLINE void kiln_quantize_transposed_scales(const kiln_quantize_transposed_
     if (q->scales && kiln_quantize_is_first(q, row, kiln_tile())) q->scales[place] = scale;
 }
 
-/* The codes of a tile. computed: factors are those of its own elements. */
+/* The codes of a tile. finite: whether a thread knows of its elements, and of their products, what quantize_finite.h
+ * says. */
 KILN_INLINE void kiln_quantize_transposed_put(const kiln_quantize_transposed_args *args, kiln_transposed_tile at,
-                                              const kiln_vector *tile, const float *factors, bool computed) {
+                                              const kiln_vector *tile, const float *factors, bool finite) {
     const kiln_quantize_args *q = &args->quantize;
     const uint32_t line = kiln_thread() / KILN_LINE_THREADS, r = line & ((1u << args->x.rows_log2) - 1);
     if (r >= at.rows) return;
     uint8_t *codes = (uint8_t *)q->codes + (at.row + r) * (uint64_t)q->codes_stride + at.col;
     const uint32_t first = (line >> args->x.rows_log2) * KILN_TRANSPOSED_COLS, own = kiln_transposed_own(line);
     const uint32_t place = kiln_transposed_place(&args->x, line, own);
-    const float factor = factors[r];
+    const float factor = finite ? factors[r] * KILN_QUANTIZE_UNIT : factors[r];
     const bool whole = q->shape.wide && first + KILN_TRANSPOSED_COLS <= at.cols;
     KILN_LOOP
     for (uint32_t i = 0; i < KILN_LINE_EACH; i++) {
@@ -81,8 +79,14 @@ KILN_INLINE void kiln_quantize_transposed_put(const kiln_quantize_transposed_arg
             values[j] = two.x;
             values[j + 1] = two.y;
         }
-        kiln_eight_bytes bytes =
-            computed ? KILN_QUANTIZE_BOUNDED(values, q->smax) : KILN_QUANTIZE_EIGHT(values, q->smax);
+        kiln_eight_bytes bytes;
+        if (finite) {
+            KILN_UNROLL
+            for (int word = 0; word < KILN_QUADS; word++)
+                bytes.words[word] = KILN_QUANTIZE_FINITE(values + 4 * word);
+        } else {
+            bytes = KILN_QUANTIZE_EIGHT(values, q->smax);
+        }
         if (whole || (q->shape.wide && c + KILN_VECTOR <= at.cols)) {
             kiln_quantize_codes words;
             KILN_UNROLL
