@@ -109,9 +109,18 @@ static void write_declarations(FILE *file, const pack_package *package) {
     fputs("#ifdef __cplusplus\n}\n#endif\n", file);
 }
 
+/* Warnings of C++ about what is C: designated initialisers, and members that they leave out. */
+static const char cpp_warnings[] = "#if defined(__cplusplus) && defined(__GNUC__)\n"
+                                   "#pragma GCC diagnostic ignored \"-Wmissing-field-initializers\"\n"
+                                   "#pragma GCC diagnostic ignored \"-Wpedantic\"\n"
+                                   "#if __GNUC__ >= 12\n"
+                                   "#pragma GCC diagnostic ignored \"-Wc++20-extensions\"\n"
+                                   "#endif\n"
+                                   "#endif\n";
+
 void pack_write(FILE *file, const pack_package *package) {
-    fprintf(file, "/* Written by kiln pack. Declare it as: extern const kiln_bundle %s; */\n#include <kiln/kiln.h>\n",
-            package->name);
+    fprintf(file, "/* Written by kiln pack. Declare it as: extern const kiln_bundle %s; */\n#include <kiln/kiln.h>\n%s",
+            package->name, cpp_warnings);
     write_declarations(file, package);
     for (size_t i = 0; i < package->image_count; i++) {
         const pack_image *image = &package->images[i];

@@ -90,8 +90,8 @@ names_compile() {
 }
 compiles_as_cpp() { # NAME
     command -v c++ >/dev/null || return 0
-    c++ -std=c++11 -x c++ -Wall -Werror -Iinclude -c -o "$KILN_SCRATCH/cpp.o" "$out" &&
-        c++ -std=c++20 -x c++ -Wall -Wpedantic -Werror -Iinclude -c -o "$KILN_SCRATCH/cpp.o" "$out" &&
+    c++ -std=c++11 -x c++ -Wall -Wextra -Wpedantic -Werror -Iinclude -c -o "$KILN_SCRATCH/cpp.o" "$out" &&
+        c++ -std=c++20 -x c++ -Wall -Wextra -Wpedantic -Werror -Iinclude -c -o "$KILN_SCRATCH/cpp.o" "$out" &&
         nm "$KILN_SCRATCH/cpp.o" | grep -q "[RD] $1\$"
 }
 check "each name is taken by a compiler, or refused" names_compile
