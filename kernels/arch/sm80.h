@@ -97,13 +97,6 @@ static __device__ __forceinline__ void kiln_sm80_prefetch(const void *global) {
     asm volatile("prefetch.global.L2 [%0];" ::"l"(global) : "memory");
 }
 
-/* Loads 4 bytes of shared memory, 4-byte aligned. */
-static __device__ __forceinline__ uint32_t kiln_sm80_shared_load(uint32_t shared) {
-    uint32_t word;
-    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(shared) : "memory");
-    return word;
-}
-
 /* Loads 16 bytes of shared memory, or 8, so aligned. */
 static __device__ __forceinline__ void kiln_sm80_shared_load_v4(uint32_t *words, uint32_t shared) {
     asm volatile("ld.shared.v4.b32 {%0, %1, %2, %3}, [%4];"

@@ -57,13 +57,6 @@ KILN_SM90A void kiln_sm90a_prefetch_tensormap(const void *map) {
 }
 
 /* Copies the box at the coordinates into shared memory and counts its bytes at the barrier. */
-KILN_SM90A void kiln_sm90a_copy_2d(uint32_t shared, const void *map, uint32_t barrier, int32_t x, int32_t y) {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], "
-                 "[%2];" ::"r"(shared),
-                 "l"(map), "r"(barrier), "r"(x), "r"(y)
-                 : "memory");
-}
-
 KILN_SM90A void kiln_sm90a_copy_3d(uint32_t shared, const void *map, uint32_t barrier, int32_t x, int32_t y,
                                    int32_t z) {
     asm volatile(
@@ -71,14 +64,6 @@ KILN_SM90A void kiln_sm90a_copy_3d(uint32_t shared, const void *map, uint32_t ba
         "[%2];" ::"r"(shared),
         "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z)
         : "memory");
-}
-
-KILN_SM90A void kiln_sm90a_copy_4d(uint32_t shared, const void *map, uint32_t barrier, int32_t x, int32_t y, int32_t z,
-                                   int32_t w) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4, %5, "
-                 "%6}], [%2];" ::"r"(shared),
-                 "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
-                 : "memory");
 }
 
 /* The same into each block of the cluster whose bit is set, at the same address and with that block's barrier. */

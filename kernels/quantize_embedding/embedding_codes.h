@@ -7,11 +7,6 @@
 #include "kernels/common/math/root.h"
 #include "kernels/quantize_embedding/quantize_embedding_args.h"
 
-/* The magnitude by which a row's greatest element is found: NaN is skipped. */
-KILN_INLINE float kiln_embedding_magnitude(float value) {
-    return value == value ? kiln_float(kiln_bits(value) & 0x7fffffffu) : 0.0f;
-}
-
 /* The scale as in quantize_int8: a normal number, or 1 if amax is too small for that. */
 KILN_INLINE float kiln_embedding_scale(float greatest, float smax) {
     float amax = greatest < 0x1.fffffep127f ? greatest : 0x1.fffffep127f;

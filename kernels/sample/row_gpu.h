@@ -153,10 +153,6 @@ KILN_INLINE void team_sync(uint32_t team) {
         KILN_TEAM_SYNC();
 }
 
-KILN_INLINE uint32_t team_rank(uint32_t team) {
-    return team == 1 ? 0 : KILN_TEAM_RANK();
-}
-
 KILN_INLINE uint32_t lane(void) {
     return kiln_thread() % KILN_SUBGROUP;
 }

@@ -12,7 +12,6 @@
 enum {
     KILN_VALUE_TILE = 64, /* keys of v that are of one sequence */
     KILN_VALUE_TILE_BLOCKS = KILN_VALUE_TILE / KILN_NVFP4_BLOCK,
-    KILN_HEAD_TILE = 64, /* elements that a head is filled up to a multiple of */
 };
 
 /* Where a sequence's keys begin in v transposed, in tiles, from where they begin in rows. */

@@ -7,12 +7,6 @@
 #include "kernels/common/math/math.h"
 #include "kernels/common/quantize/quantize_args.h"
 
-/* The bits of a magnitude, which order finite numbers as integers; 0 for NaN, which is skipped. */
-KILN_INLINE uint32_t kiln_quantize_magnitude(float value) {
-    uint32_t magnitude = kiln_bits(value) & 0x7fffffffu;
-    return magnitude > 0x7f800000u ? 0u : magnitude;
-}
-
 /* A scale is a normal number: one that would be less, as for zeros, is 1. An infinite amax is the greatest number. */
 KILN_INLINE float kiln_quantize_scale(const kiln_quantize_args *args, float value) {
     float amax = value < 0x1.fffffep127f ? value : 0x1.fffffep127f;
