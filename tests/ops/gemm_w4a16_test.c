@@ -12,11 +12,10 @@ typedef struct shape {
     int64_t m, n, k, group;
     int64_t padding, place; /* of rows; of all tensors */
     bool zeros, bias, pre_scale, groups_first, workspace;
-    double scale;
+    double scale, eps;
     kiln_w4a16_layout layout;
     kiln_w4a16_tile tile;
     bool c, in_place, norm, gated, bare; /* in_place: c is d; bare: there is no workspace */
-    double eps;
     kiln_gemm_activation activation;
     bool units; /* tiles of canonical weights are for matrix units */
 } shape;
@@ -127,8 +126,7 @@ static kiln_gemm_w4a16_params params_of(const product *t, shape s) {
 
 /* The weight of row j and element k, and the magnitude of what it is made of. */
 static double weight(const product *t, shape s, int64_t j, int64_t k, double *magnitude) {
-    int64_t g = s.group ? k / s.group : 0;
-    int64_t at = s.groups_first ? g * t->rows + j : j * t->groups + g;
+    int64_t g = s.group ? k / s.group : 0, at = s.groups_first ? g * t->rows + j : j * t->groups + g;
     int code = (int)t->weights.values[j * (s.k / 2) + k / 2] >> (k % 2 ? 4 : 0) & 15;
     double scaled = (code < 8 ? code : code - 16) * t->scales.values[at], zero = s.zeros ? t->zeros.values[at] : 0;
     *magnitude = fabs(scaled) + fabs(zero);

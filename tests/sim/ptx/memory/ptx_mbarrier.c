@@ -6,8 +6,8 @@
  * no arrival is pending and as many bytes were completed as were expected; both may come first. A state is the object
  * as it was before the arrival, so its pending count is the one before, and a test of a state of any age looks at its
  * parity alone. Who has seen a phase end comes after what those did who arrived in it, and after the asynchronous
- * operations that completed in it. An arrival on copies takes them
- * as done when it is made: nothing may touch them before the phase has ended all the same. */
+ * operations that completed in it. An arrival on copies takes them as done when it is made: nothing may touch them
+ * before the phase has ended all the same. */
 #include "tests/sim/ptx/decode/ptx_decode.h"
 #include "tests/sim/ptx/memory/ptx_landing.h"
 #include "tests/sim/ptx/memory/ptx_shared.h"
