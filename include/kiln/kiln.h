@@ -294,9 +294,7 @@ typedef struct kiln_stream {
     void *state;  /* private */
 } kiln_stream;
 
-enum {
-    KILN_STREAM_TIMING = 1
-}; /* ROCm: enables profiling, so that events on this stream can be timed; on other backends they always can */
+enum { KILN_STREAM_TIMING = 1 }; /* ROCm: events on this stream can be timed, by profiling; elsewhere always */
 
 /* Opens a stream of the device. flags: 0 or KILN_STREAM_TIMING. Release with kiln_stream_close.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
@@ -391,8 +389,8 @@ KILN_API void kiln_host_unregister(kiln_device *device, void *memory);
 
 /* Gets the device's free and total memory in bytes; free memory is what the allocations of all processes leave. CPU:
  * the memory of the machine. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_UNSUPPORTED (ROCm: older runtimes
- * and kernel
- * drivers do not report it), KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
+ * and kernel drivers do not report it), KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
+ * KILN_ERROR_DRIVER. */
 KILN_API kiln_status kiln_memory_get_info(kiln_device *device, uint64_t *out_free, uint64_t *out_total);
 
 typedef enum kiln_copy_direction { KILN_COPY_TO_DEVICE, KILN_COPY_TO_HOST, KILN_COPY_ON_DEVICE } kiln_copy_direction;
