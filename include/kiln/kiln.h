@@ -671,7 +671,7 @@ typedef struct kiln_launch_config {
     uint32_t block[3];             /* threads per block; ignored by the CPU */
     uint32_t dynamic_shared_bytes; /* in addition to static shared memory; above 48 KB kiln performs the opt-in */
     uint32_t cluster[3]; /* CUDA, sm_90 and later: blocks per cluster, at most 8 in total, or 16 (non-portable) if the
-                            device has room for them. All 0: no clusters */
+                          * device has room for them. All 0: no clusters */
     uint32_t flags;      /* KILN_LAUNCH_ bits */
     int32_t priority;    /* with KILN_LAUNCH_PRIORITY: as for cuStreamCreateWithPriority; lower is more urgent */
 } kiln_launch_config;

@@ -1,13 +1,13 @@
-/* Operators that quantise their result and store nothing else of it: the inputs of gemm_fp8, gemm_int8 and gemm_nvfp4
- * in serving. ops.h has the rules for every operator.
+/* Operators that quantise their result and store only the codes and scales: in serving they produce the inputs of
+ * gemm_fp8, gemm_int8 and gemm_nvfp4. ops.h has the rules for every operator.
  *
  * The result r, in f32 before any rounding to the precision, is quantised by the formulas of quantize_fp8,
- * quantize_int8 and quantize_nvfp4 (quantize.h), special values included. So these operators give what rmsnorm or
- * silu_mul followed by the quantising operator gives, with the tensor between them in f32. But those operators use the
- * hardware's approximations and sum in an order of their own, so they may differ from these in the last bits of r.
+ * quantize_int8 and quantize_nvfp4 (quantize.h), including special values. These operators are therefore equivalent to
+ * rmsnorm or silu_mul followed by the quantising operator, with an intermediate tensor in f32. The last bits of r may
+ * differ, because rmsnorm and silu_mul use hardware approximations and a different order of summation.
  *
- * Here every operation is defined to the bit: codes and scales are the same bits on every device that has fused
- * multiply-add (all but x86-64-v2, whose r differs in the last bits), whatever the alignment. */
+ * In this header every operation is defined to the bit: codes and scales are bit-identical on every device with fused
+ * multiply-add (all but x86-64-v2, whose r differs in the last bits), for any alignment. */
 #ifndef KILN_OPS_FUSED_H
 #define KILN_OPS_FUSED_H
 
@@ -40,13 +40,13 @@ typedef struct kiln_rmsnorm_fp8_params {
     int32_t reserved;        /* must be 0 */
 } kiln_rmsnorm_fp8_params;
 
-/* s = x + residual, or x without residual; r = s * (1 / sqrt(mean of s^2 + eps)) * weight over each row; codes and
+/* s = x + residual, or x if residual is NULL; r = s * (1 / sqrt(mean of s^2 + eps)) * weight over each row; codes and
  * scales are those of r.
  *
- * s is not rounded to the precision before it is normalised; sum is. The squares of each 8 columns are added by halves:
- * those of columns i and i + 4, then sums i and i + 2, then both. The results go in turn to 16 sums (rows of up to 128
- * columns), 32 (up to 512) or 256, which are added pairwise within each 32, and those results in order. 1 / sqrt is two
- * cubic steps of Newton's method, with a relative error of 7.5e-8. */
+ * s is not rounded to the precision before it is normalised; sum is. The squares of each 8 columns are added in halves:
+ * those of columns i and i + 4, then sums i and i + 2, then the last two. The results are added in turn to 16 sums
+ * (rows of up to 128 columns), 32 sums (up to 512) or 256 sums, which are added pairwise within each 32; those results
+ * are added in order. 1 / sqrt is computed by two cubic steps of Newton's method, with a relative error of 7.5e-8. */
 KILN_OPERATOR_FUNCTION(rmsnorm_fp8_f32, kiln_rmsnorm_fp8_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_fp8_f16, kiln_rmsnorm_fp8_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_fp8_bf16, kiln_rmsnorm_fp8_params)
@@ -73,7 +73,7 @@ typedef struct kiln_rmsnorm_int8_params {
     int32_t reserved;        /* must be 0 */
 } kiln_rmsnorm_int8_params;
 
-/* r as in rmsnorm_fp8. */
+/* Computes r as rmsnorm_fp8 does. */
 KILN_OPERATOR_FUNCTION(rmsnorm_int8_f32, kiln_rmsnorm_int8_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_int8_f16, kiln_rmsnorm_int8_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_int8_bf16, kiln_rmsnorm_int8_params)
@@ -102,7 +102,7 @@ typedef struct kiln_rmsnorm_nvfp4_params {
     int32_t reserved;        /* must be 0 */
 } kiln_rmsnorm_nvfp4_params;
 
-/* r as in rmsnorm_fp8. Codes beyond cols, up to 16 * scale_cols, and scales beyond the rows and columns are 0. */
+/* Computes r as rmsnorm_fp8 does. Codes beyond cols, up to 16 * scale_cols, and scales beyond the rows and columns are 0. */
 KILN_OPERATOR_FUNCTION(rmsnorm_nvfp4_f32, kiln_rmsnorm_nvfp4_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_nvfp4_f16, kiln_rmsnorm_nvfp4_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_nvfp4_bf16, kiln_rmsnorm_nvfp4_params)
@@ -126,9 +126,9 @@ typedef struct kiln_silu_mul_fp8_params {
     int32_t reserved;     /* must be 0 */
 } kiln_silu_mul_fp8_params;
 
-/* r = act(gate) * up; codes and scales are those of r. The sigmoid of the activation is computed by a polynomial and a
- * reciprocal that is rounded to nearest, with a relative error of 4e-6, which is small compared with the rounding to a
- * code. With gelu_tanh the error of rounding its argument is added. */
+/* r = act(gate) * up; codes and scales are those of r. The sigmoid in the activation is computed with a polynomial and
+ * a reciprocal rounded to nearest, with a relative error of 4e-6, which is small compared with the rounding to a code.
+ * With gelu_tanh the rounding error of its argument adds to this. */
 KILN_OPERATOR_FUNCTION(silu_mul_fp8_f32, kiln_silu_mul_fp8_params)
 KILN_OPERATOR_FUNCTION(silu_mul_fp8_f16, kiln_silu_mul_fp8_params)
 KILN_OPERATOR_FUNCTION(silu_mul_fp8_bf16, kiln_silu_mul_fp8_params)
@@ -152,7 +152,7 @@ typedef struct kiln_silu_mul_int8_params {
     int32_t reserved;     /* must be 0 */
 } kiln_silu_mul_int8_params;
 
-/* r as in silu_mul_fp8. */
+/* Computes r as silu_mul_fp8 does. */
 KILN_OPERATOR_FUNCTION(silu_mul_int8_f32, kiln_silu_mul_int8_params)
 KILN_OPERATOR_FUNCTION(silu_mul_int8_f16, kiln_silu_mul_int8_params)
 KILN_OPERATOR_FUNCTION(silu_mul_int8_bf16, kiln_silu_mul_int8_params)
@@ -178,7 +178,7 @@ typedef struct kiln_silu_mul_nvfp4_params {
     int32_t reserved;     /* must be 0 */
 } kiln_silu_mul_nvfp4_params;
 
-/* r as in silu_mul_fp8. Codes beyond cols, up to 16 * scale_cols, and scales beyond the rows and columns are 0. */
+/* Computes r as silu_mul_fp8 does. Codes beyond cols, up to 16 * scale_cols, and scales beyond the rows and columns are 0. */
 KILN_OPERATOR_FUNCTION(silu_mul_nvfp4_f32, kiln_silu_mul_nvfp4_params)
 KILN_OPERATOR_FUNCTION(silu_mul_nvfp4_f16, kiln_silu_mul_nvfp4_params)
 KILN_OPERATOR_FUNCTION(silu_mul_nvfp4_bf16, kiln_silu_mul_nvfp4_params)

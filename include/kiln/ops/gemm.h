@@ -26,7 +26,7 @@ typedef enum kiln_gemm_tile {
     KILN_GEMM_TILE_PORTABLE, /* 64 x 64, in f32 arithmetic; available in every image */
     KILN_GEMM_TILE_SMALL,    /* NVIDIA: 64 x 128, on sm_90 128 x 64; AMD, and gemm_nvfp4: 64 x 64 */
     KILN_GEMM_TILE_LARGE,    /* sm_80 and later: 128 x 256; AMD: 128 x 128 (gemm on CDNA: 256 x 128); gemm_nvfp4 and,
-                                except on sm_90, gemm_fp8: 128 x 128 */
+                              * except on sm_90, gemm_fp8: 128 x 128 */
     KILN_GEMM_TILE_MEDIUM,   /* sm_90: 128 x 128; gemm_nvfp4 and other images have no such tile and use the portable one
                               */
 } kiln_gemm_tile;
@@ -41,7 +41,7 @@ typedef enum kiln_gemm_compute {
 /* How gemm_fp8 accumulates products if neither a nor b has scales per 128 columns. */
 typedef enum kiln_gemm_accumulation {
     KILN_GEMM_ACCUMULATION_TWO_LEVEL, /* NVIDIA's matrix units sum at most 128 columns; the partial sums are added in
-                                         f32 */
+                                       * f32 */
     KILN_GEMM_ACCUMULATION_FAST,      /* they may sum all columns, if that is faster: see gemm_fp8 */
 } kiln_gemm_accumulation;
 
@@ -61,7 +61,7 @@ typedef struct kiln_gemm_params {
     int64_t b_stride;       /* 0: k */
     int64_t c_stride;       /* 0: n */
     int64_t d_batch_stride; /* elements between matrices; 0: packed. At least the size of a row: matrices may be
-                               interleaved */
+                             * interleaved */
     int64_t a_batch_stride; /* this field and the next two: as d_batch_stride */
     int64_t b_batch_stride;
     int64_t c_batch_stride;

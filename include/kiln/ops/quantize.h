@@ -1,15 +1,15 @@
-/* Quantising to FP8, INT8 and NVFP4, and back. ops.h has the rules for every operator.
+/* Quantisation to FP8, INT8 and NVFP4, and dequantisation. ops.h has the rules for every operator.
  *
- * x along either axis: the element of row r and column c is x[r * x_stride + c * x_col_stride], where an x_col_stride
- * of 0 is 1 and an x_stride of 0 is cols. So a weight that is stored [k, n] gives codes [n, k] with rows = n, cols = k,
- * x_stride = 1 and x_col_stride = n, without being transposed before, and the same bits as a transposed copy of it
- * would. With an x_col_stride other than 1 it is fastest where x_stride is 1, x is 16-byte aligned and x_col_stride a
- * multiple of 16 bytes; of other strides elements are read one by one. A scale for each row is then best made in two
- * calls, by amax and with amax given, where there are few rows.
+ * x may be read along either axis: the element of row r and column c is x[r * x_stride + c * x_col_stride], where an
+ * x_col_stride of 0 means 1 and an x_stride of 0 means cols. A weight stored as [k, n] therefore produces codes [n, k]
+ * with rows = n, cols = k, x_stride = 1 and x_col_stride = n, without a separate transpose, and bit-identical to those
+ * of a transposed copy. An x_col_stride other than 1 is fastest if x_stride is 1, x is 16-byte aligned and x_col_stride
+ * is a multiple of 16 bytes; with other strides elements are read one at a time. If there are few rows, scales per row
+ * are then computed fastest in two calls: amax, and the quantising operator with its result as amax.
  *
- * Refused as KILN_ERROR_INVALID_ARGUMENT: a stride that is negative; elements that overlap, which they do not if
- * x_stride is at least (cols - 1) * x_col_stride + 1, what a row takes, or x_col_stride at least
- * (rows - 1) * x_stride + 1, what a column does; and an x that takes 2^60 elements or more. */
+ * These return KILN_ERROR_INVALID_ARGUMENT: a negative stride; elements that overlap, unless x_stride is at least (cols
+ * - 1) * x_col_stride + 1, the extent of a row, or x_col_stride is at least (rows - 1) * x_stride + 1, the extent of a
+ * column; and an x with an extent of 2^60 elements or more. */
 #ifndef KILN_OPS_QUANTIZE_H
 #define KILN_OPS_QUANTIZE_H
 
@@ -26,24 +26,25 @@ typedef struct kiln_amax_params {
     const void *x; /* [rows, cols] */
     int64_t rows;
     int64_t cols;          /* at most 2^31 - 1 */
-    int64_t scale_rows;    /* 1, rows / 128 rounded up, or rows: how many rows share a result */
-    int64_t scale_cols;    /* 1, or cols / 128 rounded up: how many columns do */
+    int64_t scale_rows;    /* 1, rows / 128 rounded up, or rows: determines how many rows share a result */
+    int64_t scale_cols;    /* 1, or cols / 128 rounded up: determines how many columns share a result */
     int64_t x_stride;      /* 0: cols */
     void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* at least kiln_amax_<precision>_workspace_size() */
     int64_t x_col_stride;  /* 0: 1 */
 } kiln_amax_params;
 
-/* The greatest magnitudes that the quantising operators take as amax, on the device: nothing is read back, so that a
- * captured graph may find them and quantise. NaN is ignored: if there is nothing else the result is 0. With an
- * infinity it is infinite. Results do not depend on how the work is divided: they are the same bits on every device.
+/* Computes the greatest magnitudes that the quantising operators take as amax. They stay on the device, so that a
+ * captured graph can compute them and quantise. NaN is ignored: if all elements are NaN the result is 0. If there is an
+ * infinity the result is infinite. Results do not depend on how the work is divided: they are bit-identical on every
+ * device.
  *
- * Rows of more than 8192 elements, and rows that share a result, take two launches and a workspace. */
+ * Rows of more than 8192 elements, and rows that share a result, need two launches and a workspace. */
 KILN_OPERATOR_FUNCTION(amax_f32, kiln_amax_params)
 KILN_OPERATOR_FUNCTION(amax_f16, kiln_amax_params)
 KILN_OPERATOR_FUNCTION(amax_bf16, kiln_amax_params)
 
-/* The bytes of workspace that amax needs for the sizes, whatever the pointers. Returns KILN_OK,
+/* Computes the workspace size in bytes, which depends only on the sizes; the pointers are ignored. Returns KILN_OK,
  * KILN_ERROR_INVALID_ARGUMENT. */
 KILN_WORKSPACE_FUNCTION(amax_f32, kiln_amax_params)
 KILN_WORKSPACE_FUNCTION(amax_f16, kiln_amax_params)
@@ -69,18 +70,18 @@ typedef struct kiln_quantize_fp8_params {
     int64_t x_col_stride; /* 0: 1 */
 } kiln_quantize_fp8_params;
 
-/* The shape of scales determines which elements share one: 1 x 1 the whole tensor; rows x 1 each row (a token);
- * rows x cols / 128 each group of 1 x 128; rows / 128 x cols / 128 each block of 128 x 128. Groups at the edges may be
- * smaller. A scale that spans both several rows and more than 128 x 128 elements, such as a tensor's, needs given or
- * amax, which are on the device: nothing is read back.
+/* The shape of scales determines which elements share one: 1 x 1 the whole tensor; rows x 1 each row (a token); rows x
+ * cols / 128 each group of 1 x 128; rows / 128 x cols / 128 each block of 128 x 128. Groups at the edges may be
+ * smaller. A scale that spans both several rows and more than 128 x 128 elements, such as a scale for the tensor,
+ * requires given or amax, which are in device memory: nothing is read back.
  *
  *     scale = amax / smax     where that is at least 2^-126, else 1
  *     code = E4M3(x * (1 / scale))
  *
  * in IEEE arithmetic, each operation rounded once: codes and scales are bit-identical on every device, and to those of
- * a call that is given the scales. E4M3() rounds to nearest even and clamps magnitudes to smax. A group of zeros has
- * the scale 1 and codes of 0 with the elements' signs. amax ignores NaN, whose code is 0x7f; an infinity makes it the
- * greatest f32, and has the code +-smax. A given scale that is below 2^-126, 0 for example, or NaN is taken as 1. */
+ * a call with the same scales as given. E4M3() rounds to nearest even and clamps magnitudes to smax. A group of zeros
+ * has the scale 1 and codes of 0 with the elements' signs. amax ignores NaN, whose code is 0x7f; an infinity sets amax
+ * to the greatest f32 and has the code +-smax. A given scale that is NaN or below 2^-126, such as 0, counts as 1. */
 KILN_OPERATOR_FUNCTION(quantize_fp8_f32, kiln_quantize_fp8_params)
 KILN_OPERATOR_FUNCTION(quantize_fp8_f16, kiln_quantize_fp8_params)
 KILN_OPERATOR_FUNCTION(quantize_fp8_bf16, kiln_quantize_fp8_params)
@@ -133,19 +134,19 @@ typedef struct kiln_quantize_nvfp4_params {
 } kiln_quantize_nvfp4_params;
 
 /* NVFP4 (NVIDIA, "Pretraining Large Language Models with NVFP4", arXiv 2509.25149): an element is the product of its
- * code, an E2M1 of the Open Compute Project's Microscaling Formats; of the scale that it shares with 15 neighbours; and
- * of the global scale g, the *decode* scale, whose reciprocal other libraries take.
+ * code, an E2M1 number of the Open Compute Project's Microscaling Formats; the scale that it shares with 15 neighbours;
+ * and the global scale g. g is the *decode* scale; other libraries expect its reciprocal.
  *
  *     g = amax / 2688                     where that is at least 2^-116, else 1
  *     scale = E4M3((greatest magnitude of the 16 / 6) * (1 / g))
  *     code = E2M1(x * ((1 / g) / scale)), or of x * 0 where scale is 0
  *
- * in IEEE arithmetic, each operation rounded once: codes and scales are the same bits on every device. E4M3() and
- * E2M1() round to nearest even and saturate, at 448 and at 6. So a tensor of zeros has g = 1, and blocks that are small
- * compared with the tensor have the scale 0 and codes of zero with the elements' signs. The greatest magnitude ignores
- * NaN, whose code is that of 6; infinities have the codes of +-6, and an infinite amax counts as the greatest f32. A
- * given scale that is below 2^-116, 0 for example, or NaN is taken as 1. Codes beyond cols, up to 16 * scale_cols, and
- * scales beyond x are 0. */
+ * in IEEE arithmetic, each operation rounded once: codes and scales are bit-identical on every device. E4M3() and
+ * E2M1() round to nearest even and saturate at 448 and at 6. A tensor of zeros therefore has g = 1, and blocks that are
+ * small compared with the tensor have the scale 0 and codes of zero with the elements' signs. The greatest magnitude
+ * ignores NaN, whose code is that of 6; infinities have the codes of +-6, and an infinite amax counts as the greatest
+ * f32. A given scale that is NaN or below 2^-116, such as 0, counts as 1. Codes beyond cols, up to 16 * scale_cols, and
+ * scales beyond the rows and columns of x are 0. */
 KILN_OPERATOR_FUNCTION(quantize_nvfp4_f32, kiln_quantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(quantize_nvfp4_f16, kiln_quantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(quantize_nvfp4_bf16, kiln_quantize_nvfp4_params)
@@ -164,8 +165,9 @@ typedef struct kiln_dequantize_fp8_params {
     int64_t codes_stride; /* 0: cols */
 } kiln_dequantize_fp8_params;
 
-/* The reverse of kiln_quantize_fp8: the product of the code's value and its scale in f32, rounded to y. The same bits
- * on every device, except for those of NaN, which the codes 0x7f and 0xff give. */
+/* The inverse of kiln_quantize_fp8: the product of the code's value and its scale in f32, rounded to the precision.
+ * Results are bit-identical on every device, except for the bits of NaN, which is the value of the codes 0x7f and
+ * 0xff. */
 KILN_OPERATOR_FUNCTION(dequantize_fp8_f32, kiln_dequantize_fp8_params)
 KILN_OPERATOR_FUNCTION(dequantize_fp8_f16, kiln_dequantize_fp8_params)
 KILN_OPERATOR_FUNCTION(dequantize_fp8_bf16, kiln_dequantize_fp8_params)
@@ -184,7 +186,7 @@ typedef struct kiln_dequantize_int8_params {
     int64_t codes_stride; /* 0: cols */
 } kiln_dequantize_int8_params;
 
-/* The reverse of kiln_quantize_int8, like dequantize_fp8. */
+/* The inverse of kiln_quantize_int8: the product of the code and its scale in f32, rounded to the precision. */
 KILN_OPERATOR_FUNCTION(dequantize_int8_f32, kiln_dequantize_int8_params)
 KILN_OPERATOR_FUNCTION(dequantize_int8_f16, kiln_dequantize_int8_params)
 KILN_OPERATOR_FUNCTION(dequantize_int8_bf16, kiln_dequantize_int8_params)
@@ -207,8 +209,9 @@ typedef struct kiln_dequantize_nvfp4_params {
     int32_t reserved;     /* must be 0 */
 } kiln_dequantize_nvfp4_params;
 
-/* The reverse of kiln_quantize_nvfp4: (E2M1 * E4M3) * global_scale, of which the first product is exact and the second
- * is rounded to f32, then to y. The same bits on every device, except for those of NaN, which a scale may be. */
+/* The inverse of kiln_quantize_nvfp4: (E2M1 * E4M3) * global_scale. The first product is exact; the second is rounded
+ * to f32, then to the precision. Results are bit-identical on every device, except for the bits of NaN, which a scale
+ * may be. */
 KILN_OPERATOR_FUNCTION(dequantize_nvfp4_f32, kiln_dequantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(dequantize_nvfp4_f16, kiln_dequantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(dequantize_nvfp4_bf16, kiln_dequantize_nvfp4_params)
