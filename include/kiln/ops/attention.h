@@ -52,7 +52,7 @@ typedef struct kiln_mha_params {
                            * -1 is 0 */
     int64_t window_right; /* the number of keys that a query attends to from its own position on, inclusive; 0: all. At
                            * most 2^31 - 1. FlashAttention's w is w + 1 here, its -1 is 0 */
-    void *workspace;      /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;      /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* 0, or at least kiln_mha_<precision>_workspace_size() */
     float scale;           /* finite; 0: 1 / sqrt(head_dim) */
     float softcap;         /* scores become softcap * tanh(score / softcap) before the mask; 1e-6 to 1e6. 0: off */
@@ -108,7 +108,7 @@ KILN_WORKSPACE_FUNCTION(mha_bf16, kiln_mha_params)
 
 typedef struct kiln_mha_paged_params {
     void *out;                  /* [tokens, heads, head_dim] */
-    float *lse;                 /* [heads, tokens]; NULL: not wanted */
+    float *lse;                 /* [heads, tokens]; NULL: not written */
     const void *q;              /* [tokens, heads, head_dim] */
     const void *k_cache;        /* [blocks, block_size, kv_heads, head_dim], as kv_store writes it */
     const void *v_cache;        /* [blocks, block_size, kv_heads, head_dim] */
@@ -249,7 +249,7 @@ KILN_WORKSPACE_FUNCTION(mha_quantize_bf16, kiln_mha_quantize_params)
 
 typedef struct kiln_mha_int8_x_fp8_fwd_params {
     void *out;             /* [tokens, heads, head_dim] */
-    float *lse;            /* [heads, tokens]; NULL: not wanted */
+    float *lse;            /* [heads, tokens]; NULL: not written */
     const int8_t *q;       /* [tokens, heads, head_dim]: codes */
     const int8_t *k;       /* [kv_tokens, kv_heads, head_dim]: codes; k and v may be NULL if kv_tokens is 0 */
     const uint8_t *v;      /* [kv_tokens, kv_heads, head_dim]: E4M3 */
@@ -318,7 +318,7 @@ KILN_WORKSPACE_FUNCTION(mha_int8_x_fp8_fwd_bf16, kiln_mha_int8_x_fp8_fwd_params)
 
 typedef struct kiln_mha_fp8_fwd_params {
     void *out;             /* [tokens, heads, head_dim] */
-    float *lse;            /* [heads, tokens]; NULL: not wanted */
+    float *lse;            /* [heads, tokens]; NULL: not written */
     const uint8_t *q;      /* [tokens, heads, head_dim]: codes */
     const uint8_t *k;      /* [kv_tokens, kv_heads, head_dim]: codes; k and v may be NULL if kv_tokens is 0 */
     const uint8_t *v;      /* [kv_tokens, kv_heads, head_dim]: E4M3 */
@@ -452,7 +452,7 @@ KILN_WORKSPACE_FUNCTION(mha_quantize_nvfp4_bf16, kiln_mha_quantize_nvfp4_params)
 
 typedef struct kiln_mha_nvfp4_fwd_params {
     void *out;        /* [tokens, heads, head_dim] */
-    float *lse;       /* [heads, tokens]; NULL: not wanted */
+    float *lse;       /* [heads, tokens]; NULL: not written */
     const uint8_t *q; /* [tokens, heads, 8 * head_blocks]: codes; q, k and v are 16-byte aligned */
     const uint8_t *k; /* [kv_tokens, kv_heads, 8 * head_blocks]: codes; if kv_tokens is 0, all pointers of k and v may
                        * be NULL except v_scales, k_means and v_means */

@@ -15,7 +15,7 @@ typedef enum kiln_conv_activation { KILN_CONV_NONE, KILN_CONV_SILU } kiln_conv_a
 typedef struct kiln_causal_conv1d_params {
     void *y;              /* [tokens, channels]. May be residual */
     void *final_states;   /* [states, history, channels]: what the next call takes as initial_states; may be the
-                           * same tensor; NULL: not wanted */
+                           * same tensor; NULL: not written */
     const void *x;        /* [tokens, channels]: of all sequences, one after the other */
     const void *weight;   /* [width, channels]: the last row multiplies the token itself. A checkpoint of PyTorch's
                            * Conv1d has the transpose */

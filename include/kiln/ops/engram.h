@@ -50,12 +50,12 @@ KILN_OPERATOR_FUNCTION(engram_hash_bf16, kiln_engram_hash_params)
 /* ---- engram_gate: how much of the embeddings goes into the hidden state ------------------------------------------ */
 
 typedef struct kiln_engram_gate_params {
-    void *y;                  /* [tokens, groups, cols] */
-    void *normed;             /* [tokens, groups, cols]: the norm of y, which the convolution takes; NULL: not wanted */
-    const void *key;          /* [tokens, groups, cols]: the product of each group's Wk and the embeddings */
-    const void *query;        /* [tokens, groups, cols]: the hidden state of each hyper-connection. May be y */
-    const void *value;        /* [tokens, cols]: the product of Wv and the embeddings */
-    const void *key_weight;   /* [groups, cols], of key's norm; NULL: 1 */
+    void *y;                /* [tokens, groups, cols] */
+    void *normed;           /* [tokens, groups, cols]: the norm of y, which the convolution takes; NULL: not written */
+    const void *key;        /* [tokens, groups, cols]: the product of each group's Wk and the embeddings */
+    const void *query;      /* [tokens, groups, cols]: the hidden state of each hyper-connection. May be y */
+    const void *value;      /* [tokens, cols]: the product of Wv and the embeddings */
+    const void *key_weight; /* [groups, cols], of key's norm; NULL: 1 */
     const void *query_weight; /* [groups, cols], of query's norm; NULL: 1 */
     const void *norm_weight;  /* [groups, cols], of y's norm; NULL: 1 */
     int64_t tokens;

@@ -65,7 +65,7 @@ typedef struct kiln_gemm_params {
     int64_t a_batch_stride; /* this field and the next two: as d_batch_stride */
     int64_t b_batch_stride;
     int64_t c_batch_stride;
-    void *workspace;         /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;         /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size;   /* 0, or at least kiln_gemm_<precision>_workspace_size() */
     float scale;             /* BLAS's alpha; finite; 0: 1 */
     int32_t activation;      /* kiln_gemm_activation */
@@ -136,7 +136,7 @@ typedef struct kiln_gemm_fp8_params {
     int64_t d_stride;      /* 0: n */
     int64_t a_stride;      /* 0: k */
     int64_t b_stride;      /* 0: k */
-    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;       /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* 0, or at least kiln_gemm_fp8_<precision>_workspace_size() */
     float scale;           /* finite; 0: 1 */
     int32_t activation;    /* kiln_gemm_activation */
@@ -188,7 +188,7 @@ typedef struct kiln_gemm_int8_params {
     int64_t d_stride;      /* 0: n */
     int64_t a_stride;      /* 0: k */
     int64_t b_stride;      /* 0: k */
-    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;       /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* 0, or at least kiln_gemm_int8_<precision>_workspace_size() */
     float scale;           /* finite; 0: 1 */
     int32_t activation;    /* kiln_gemm_activation */
@@ -232,7 +232,7 @@ typedef struct kiln_gemm_nvfp4_params {
     int64_t d_stride;       /* 0: n */
     int64_t a_stride;       /* in bytes; 0: 8 * a_scale_cols */
     int64_t b_stride;       /* in bytes; 0: 8 * b_scale_cols */
-    void *workspace;        /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;        /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size;  /* 0, or at least kiln_gemm_nvfp4_<precision>_workspace_size() */
     float scale;            /* finite; 0: 1 */
     int32_t a_scale_layout; /* kiln_scale_layout */
@@ -298,7 +298,7 @@ typedef struct kiln_gemm_w4a16_params {
     int64_t group;           /* elements of a row that share a scale: 32, 64, 128, 256 or k; divides k; 0: k */
     int64_t d_stride;        /* 0: n */
     int64_t a_stride;        /* 0: k */
-    void *workspace;         /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;         /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size;   /* 0, or at least kiln_gemm_w4a16_<precision>_workspace_size() */
     float scale;             /* finite; 0: 1 */
     int32_t scale_layout;    /* kiln_w4a16_scales */

@@ -17,7 +17,7 @@ typedef struct kiln_softmax_params {
     int64_t cols;
     int64_t y_stride;      /* 0: cols */
     int64_t x_stride;      /* 0: cols */
-    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;       /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* at least kiln_softmax_<precision>_workspace_size() */
 } kiln_softmax_params;
 
@@ -37,14 +37,14 @@ KILN_WORKSPACE_FUNCTION(softmax_bf16, kiln_softmax_params)
 /* ---- log_softmax: y = x - lse, lse = log sum exp(x) over each row ----------------------------------------------- */
 
 typedef struct kiln_log_softmax_params {
-    void *y;       /* [rows, cols]; may be x, with the same stride; NULL: not wanted */
+    void *y;       /* [rows, cols]; may be x, with the same stride; NULL: not written */
     float *lse;    /* [rows] */
     const void *x; /* [rows, cols] */
     int64_t rows;
     int64_t cols;          /* rows and cols are at most 2^31 - 1 */
     int64_t y_stride;      /* 0: cols */
     int64_t x_stride;      /* 0: cols */
-    void *workspace;       /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;       /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size; /* at least kiln_log_softmax_<precision>_workspace_size() */
 } kiln_log_softmax_params;
 
@@ -66,8 +66,8 @@ KILN_WORKSPACE_FUNCTION(log_softmax_bf16, kiln_log_softmax_params)
 typedef struct kiln_softmax_update_params {
     float *states;       /* [3, rows]: see below; may be before, or other */
     float *scale;        /* [rows]: exp(m before - m now), the factor for sums that were made with the old maximum;
-                          * 0 if there was no score before; NULL: not wanted */
-    float *lse;          /* [rows]: log sum exp of all scores so far, as in log_softmax; NULL: not wanted */
+                          * 0 if there was no score before; NULL: not written */
+    float *lse;          /* [rows]: log sum exp of all scores so far, as in log_softmax; NULL: not written */
     const void *x;       /* [rows, cols], scores; may be NULL if other is given */
     const float *before; /* [3, rows], the states so far; NULL: empty ones */
     const float *other;  /* [3, rows], states to merge with them; NULL: none */

@@ -20,7 +20,7 @@ typedef enum kiln_vector_code {
 
 typedef struct kiln_quantize_embedding_params {
     uint8_t *codes; /* [rows, code_cols] */
-    float *scales;  /* [rows], written; NULL: not wanted. Of binary codes they are 1 */
+    float *scales;  /* [rows], written; NULL: not written. Of binary codes they are 1 */
     const void *x;  /* [rows, cols] */
     int64_t rows;
     int64_t cols;         /* at most 16384 */
@@ -54,9 +54,9 @@ KILN_OPERATOR_FUNCTION(quantize_embedding_bf16, kiln_quantize_embedding_params)
 enum { KILN_VECTOR_SEARCH_MOST = 1024, KILN_VECTOR_CODE_COLS_MOST = 8192 };
 
 typedef struct kiln_vector_search_params {
-    void *scores;               /* [queries, k], the nearest first; NULL: not wanted */
+    void *scores;               /* [queries, k], the nearest first; NULL: not written */
     int32_t *indices;           /* [queries, k], the rows of the table */
-    void *all_scores;           /* [queries, rows], of every row in the order of the table; NULL: not wanted */
+    void *all_scores;           /* [queries, rows], of every row in the order of the table; NULL: not written */
     const uint8_t *query_codes; /* [queries, code_cols] */
     const uint8_t *table_codes; /* [rows, code_cols] */
     const float *query_scales;  /* [queries]; NULL: 1. Not read if the codes are binary */
@@ -69,7 +69,7 @@ typedef struct kiln_vector_search_params {
     int64_t table_codes_stride; /* in bytes; 0: code_cols */
     int32_t code_type;          /* kiln_vector_code */
     int32_t reserved;           /* must be 0 */
-    void *workspace;            /* of the device, 16-byte aligned; NULL if workspace_size is 0 */
+    void *workspace;            /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
     size_t workspace_size;      /* at least kiln_vector_search_<precision>_workspace_size() */
 } kiln_vector_search_params;
 
