@@ -16,8 +16,8 @@ typedef struct kiln_kv_store_params {
     void *value_cache;        /* [capacity, cols] */
     const void *key;          /* [tokens, cols] */
     const void *value;        /* [tokens, cols] */
-    const void *slot_mapping; /* [tokens], of index_type: the row of the caches that each token goes to. A token whose
-                               * slot is outside them, such as -1, is skipped */
+    const void *slot_mapping; /* [tokens], of index_type: the row of the caches into which each token is stored. A token
+                               * whose slot is outside the caches, such as -1, is skipped */
     int64_t tokens;
     int64_t cols;
     int64_t capacity;
@@ -28,17 +28,17 @@ typedef struct kiln_kv_store_params {
     int32_t index_type;         /* kiln_index_type of slot_mapping */
     int32_t cache_type;         /* kiln_cache_type of the caches */
     const float *k_scale;       /* [cache_scales]: key = code * k_scale; NULL: 1. Used with KILN_CACHE_E4M3 only */
-    const float *v_scale;       /* [cache_scales]: the same for value */
-    int64_t cache_scales;       /* 1 (0: 1): one scale for all columns; kv_heads: one for each kv head, which is
-                                 * cols / cache_scales columns. Must divide cols */
+    const float *v_scale;       /* [cache_scales]: value = code * v_scale; as k_scale */
+    int64_t cache_scales;       /* 1 (0: 1): one scale for all columns; kv_heads: one for each kv head, which has cols /
+                                 * cache_scales columns. Must divide cols */
 } kiln_kv_store_params;
 
-/* Rows are copied bit for bit; other rows of the caches are left unchanged. If two tokens have the same slot, either
- * may end up in it.
+/* Stores the key and value of each token in the row of its slot. Rows are copied bit for bit; other rows of the caches
+ * are left unchanged. If two tokens have the same slot, it is unspecified which of them is stored.
  *
- * In a cache of E4M3 the codes are x * (1 / scale), rounded to nearest even, as kiln_quantize_fp8 computes them for a
- * given scale: magnitudes above 448, infinities included, become 448 with their sign, and NaN becomes 0x7f. A scale
- * that is not a positive normal number counts as 1. The codes are the same on every device. */
+ * In an E4M3 cache the codes are x * (1 / scale), rounded to nearest even, as computed by kiln_quantize_fp8 for a given
+ * scale: magnitudes above 448, infinities included, become 448 with their sign, and NaN becomes 0x7f. A scale that is
+ * not a positive normal number counts as 1. The codes are bit-identical on every device. */
 KILN_OPERATOR_FUNCTION(kv_store_f32, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_f16, kiln_kv_store_params)
 KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
@@ -46,26 +46,26 @@ KILN_OPERATOR_FUNCTION(kv_store_bf16, kiln_kv_store_params)
 /* ---- rope_kv_store: rope of queries and keys, and kv_store of the keys and the values, in one launch ------------- */
 
 typedef struct kiln_rope_kv_store_params {
-    void *query_out;          /* [tokens, heads, head_dim]; may be query, with the same stride */
-    void *key_cache;          /* [capacity, kv_heads, head_dim], as of kiln_kv_store */
-    void *value_cache;        /* [capacity, kv_heads, head_dim] */
-    const void *query;        /* [tokens, heads, head_dim] */
-    const void *key;          /* [tokens, kv_heads, head_dim]: stored rotated; stays as it is */
-    const void *value;        /* [tokens, kv_heads, head_dim] */
-    const void *slot_mapping; /* [tokens], of slot_type: the row of the caches that each token goes to. Of a token whose
-                               * slot is outside them, such as -1, the query alone is rotated */
-    const void *positions;    /* [tokens], of position_type; NULL: 0, 1, 2 and so on */
-    const int64_t *frequencies; /* [pairs]: full turns per position, times 2^64, from kiln_rope_frequencies. NULL: the
-                                 * table is used */
+    void *query_out;            /* [tokens, heads, head_dim]; may be query, with the same stride */
+    void *key_cache;            /* [capacity, kv_heads, head_dim], as in kiln_kv_store_params */
+    void *value_cache;          /* [capacity, kv_heads, head_dim] */
+    const void *query;          /* [tokens, heads, head_dim] */
+    const void *key;            /* [tokens, kv_heads, head_dim]: stored rotated; not modified */
+    const void *value;          /* [tokens, kv_heads, head_dim] */
+    const void *slot_mapping;   /* [tokens], of slot_type: the row of the caches into which each token is stored. For a
+                                 * token whose slot is outside the caches, such as -1, only the query is rotated */
+    const void *positions;      /* [tokens], of position_type; NULL: 0, 1, 2 and so on */
+    const int64_t *frequencies; /* [pairs]: full turns per position, times 2^64, from kiln_rope_frequencies. NULL:
+                                 * use the table */
     const void *cosines;        /* [table_rows, pairs], of table_type: row p is for position p */
     const void *sines;          /* [table_rows, pairs] */
     const float *k_scale;       /* [cache_scales]: key = code * k_scale; NULL: 1. Used with KILN_CACHE_E4M3 only */
-    const float *v_scale;       /* [cache_scales]: the same for value */
+    const float *v_scale;       /* [cache_scales]: value = code * v_scale; as k_scale */
     int64_t tokens;
     int64_t heads;    /* heads, kv_heads and pairs are at most 2^20 */
-    int64_t kv_heads; /* 0, like a capacity of 0: nothing is stored */
+    int64_t kv_heads; /* 0: nothing is stored, as with a capacity of 0 */
     int64_t head_dim;
-    int64_t pairs; /* of each head's first 2 * pairs elements, which are rotated; those after them are copied */
+    int64_t pairs; /* pairs per head: its first 2 * pairs elements are rotated, the others are copied */
     int64_t capacity;
     int64_t table_rows;         /* tokens whose position is not in the table are not rotated */
     int64_t cache_scales;       /* 1 (0: 1): one scale for all heads; kv_heads: one for each */
@@ -84,8 +84,9 @@ typedef struct kiln_rope_kv_store_params {
     int32_t cache_type;         /* kiln_cache_type of the caches */
 } kiln_rope_kv_store_params;
 
-/* On one device the results are, bit for bit, those of kiln_rope of the queries and of the keys, whose results are
- * rounded to the precision, followed by kiln_kv_store. If two tokens have the same slot, either may end up in it. */
+/* On the same device the results are bit-identical to those of kiln_rope on the queries and on the keys, with results
+ * rounded to the precision, followed by kiln_kv_store. If two tokens have the same slot, it is unspecified which of
+ * them is stored. */
 KILN_OPERATOR_FUNCTION(rope_kv_store_f32, kiln_rope_kv_store_params)
 KILN_OPERATOR_FUNCTION(rope_kv_store_f16, kiln_rope_kv_store_params)
 KILN_OPERATOR_FUNCTION(rope_kv_store_bf16, kiln_rope_kv_store_params)
@@ -104,9 +105,9 @@ typedef struct kiln_kv_copy_blocks_params {
                          * the caches' addresses must be multiples of their size, 4 for f32, 2 for f16 and bf16 */
 } kiln_kv_copy_blocks_params;
 
-/* Copy-on-write of paged caches (Kwon et al., arXiv 2309.06180): a sequence that is about to write into a block shared
- * with others gets a copy of its own. Pairs with a block outside the cache are skipped. A destination must not be the
- * source or the destination of another pair. */
+/* Copies blocks within the key and value caches: the copy-on-write of paged caches (Kwon et al., arXiv 2309.06180), in
+ * which a sequence that is about to write into a shared block first gets its own copy. Pairs with a block outside the
+ * cache are skipped. A destination must not be the source or the destination of another pair. */
 KILN_OPERATOR_FUNCTION(kv_copy_blocks_f32, kiln_kv_copy_blocks_params)
 KILN_OPERATOR_FUNCTION(kv_copy_blocks_f16, kiln_kv_copy_blocks_params)
 KILN_OPERATOR_FUNCTION(kv_copy_blocks_bf16, kiln_kv_copy_blocks_params)
@@ -116,8 +117,8 @@ KILN_OPERATOR_FUNCTION(kv_copy_blocks_bf16, kiln_kv_copy_blocks_params)
 typedef struct kiln_kv_compact_params {
     void *key_cache;          /* [capacity, cols]: row block * block size + offset */
     void *value_cache;        /* [capacity, cols] */
-    const void *slot_mapping; /* [batch, nodes], of index_type: as passed to kiln_kv_store for the trees */
-    const int32_t *path;      /* [batch, depth], ascending nodes: the root, 0, and the accepted ones after it */
+    const void *slot_mapping; /* [batch, nodes], of index_type: the slots passed to kiln_kv_store for the trees */
+    const int32_t *path;      /* [batch, depth], nodes in ascending order: the root, 0, then the accepted nodes */
     const int32_t *accepted;  /* [batch]: accepted nodes of each path, including the root; at most depth and nodes */
     int64_t batch;
     int64_t nodes;
@@ -132,10 +133,10 @@ typedef struct kiln_kv_compact_params {
                                  * f32 and 2 for f16 and bf16 */
 } kiln_kv_compact_params;
 
-/* For each sequence and each i below its accepted, the cache rows of node path[i] are copied, bit for bit, to those of
- * node i. The accepted tokens are then where the next tokens of the sequence belong, and kiln_blocks_truncate removes
- * the rest. Nodes and slots that do not exist are skipped. The slots of one call must differ. <kiln/tree.h> makes trees
- * and finds paths. */
+/* For each sequence and each i less than its accepted, the cache rows of node path[i] are copied, bit for bit, to those
+ * of node i. The accepted tokens are then contiguous in the slots that follow the sequence's previous tokens, and
+ * kiln_blocks_truncate removes the rest. Nodes and slots that do not exist are skipped. The slots of one call must be
+ * distinct. <kiln/tree.h> creates trees and finds paths. */
 KILN_OPERATOR_FUNCTION(kv_compact_f32, kiln_kv_compact_params)
 KILN_OPERATOR_FUNCTION(kv_compact_f16, kiln_kv_compact_params)
 KILN_OPERATOR_FUNCTION(kv_compact_bf16, kiln_kv_compact_params)

@@ -54,7 +54,7 @@ KILN_WORKSPACE_FUNCTION(amax_bf16, kiln_amax_params)
 
 typedef struct kiln_quantize_fp8_params {
     uint8_t *codes;     /* [rows, cols], OCP E4M3 on every device */
-    float *scales;      /* [scale_rows, scale_cols], written; NULL: not written */
+    float *scales;      /* [scale_rows, scale_cols], output; NULL: not written */
     const void *x;      /* [rows, cols] */
     const float *given; /* [scale_rows, scale_cols]: the scales to use; NULL: amax / smax */
     const float *amax; /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given is
@@ -90,7 +90,7 @@ KILN_OPERATOR_FUNCTION(quantize_fp8_bf16, kiln_quantize_fp8_params)
 
 typedef struct kiln_quantize_int8_params {
     int8_t *codes;      /* [rows, cols], from -127 to 127 */
-    float *scales;      /* [scale_rows, scale_cols], written; NULL: not written */
+    float *scales;      /* [scale_rows, scale_cols], output; NULL: not written */
     const void *x;      /* [rows, cols] */
     const float *given; /* [scale_rows, scale_cols]: the scales to use; NULL: amax / smax */
     const float *amax; /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given is
@@ -117,7 +117,7 @@ KILN_OPERATOR_FUNCTION(quantize_int8_bf16, kiln_quantize_int8_params)
 typedef struct kiln_quantize_nvfp4_params {
     uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
     uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
-    float *global_scale; /* [global_rows], written; NULL: not written */
+    float *global_scale; /* [global_rows], output; NULL: not written */
     const void *x;       /* [rows, cols] */
     const float *given;  /* [global_rows], the global scales; NULL: amax / 2688 */
     const float *amax;   /* [global_rows], the greatest magnitudes; not read, and may be NULL, if given is not NULL */
