@@ -1,4 +1,4 @@
-/* Operators on elements: sums, products and activations. ops.h has the rules for every operator. */
+/* Elementwise operators: sums, products and activations. ops.h has the rules for every operator. */
 #ifndef KILN_OPS_ELEMENTWISE_H
 #define KILN_OPS_ELEMENTWISE_H
 
@@ -42,7 +42,7 @@ typedef struct kiln_add_gelu_params {
     int32_t reserved; /* must be 0 */
 } kiln_add_gelu_params;
 
-/* The bias is added in f32. gelu(-inf) is -0, gelu(+inf) is +inf. */
+/* Adds the bias in f32 and applies GELU. gelu(-inf) is -0, gelu(+inf) is +inf. */
 KILN_OPERATOR_FUNCTION(add_gelu_f32, kiln_add_gelu_params)
 KILN_OPERATOR_FUNCTION(add_gelu_f16, kiln_add_gelu_params)
 KILN_OPERATOR_FUNCTION(add_gelu_bf16, kiln_add_gelu_params)
@@ -83,8 +83,9 @@ typedef struct kiln_silu_mul_params {
     int32_t reserved;    /* must be 0 */
 } kiln_silu_mul_params;
 
-/* The activation is computed in f32. With SILU a gate below -80 gives 0 (the exact value is above -1.5e-33), with tanh
- * GELU one below -9.7. The same holds for the activations of gemm and add_gelu, with quick GELU below -47. */
+/* The activation is computed in f32. With SILU a gate below -80 produces 0 (the exact value is above -1.5e-33); with
+ * tanh GELU a gate below -9.7 does. The same thresholds apply to the activations of gemm and add_gelu, where that of
+ * quick GELU is -47. */
 KILN_OPERATOR_FUNCTION(silu_mul_f32, kiln_silu_mul_params)
 KILN_OPERATOR_FUNCTION(silu_mul_f16, kiln_silu_mul_params)
 KILN_OPERATOR_FUNCTION(silu_mul_bf16, kiln_silu_mul_params)

@@ -1,4 +1,4 @@
-/* Normalisation of rows by their root mean square. ops.h has the rules for every operator. */
+/* RMS normalisation of rows. ops.h has the rules for every operator. */
 #ifndef KILN_OPS_NORM_H
 #define KILN_OPS_NORM_H
 
@@ -23,7 +23,7 @@ typedef struct kiln_rmsnorm_params {
 } kiln_rmsnorm_params;
 
 /* Root mean square normalisation (Zhang and Sennrich, arXiv 1910.07467). Rows may have up to 2^32 - 2^13 elements. A
- * row whose sum of squares overflows f32 gives zeros; a row that contains a NaN gives NaN. */
+ * row whose sum of squares overflows f32 produces zeros; a row that contains a NaN produces NaN. */
 KILN_OPERATOR_FUNCTION(rmsnorm_f32, kiln_rmsnorm_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_f16, kiln_rmsnorm_params)
 KILN_OPERATOR_FUNCTION(rmsnorm_bf16, kiln_rmsnorm_params)
@@ -46,7 +46,8 @@ typedef struct kiln_add_rmsnorm_params {
     int32_t reserved;        /* must be 0 */
 } kiln_add_rmsnorm_params;
 
-/* y is computed from the sum in f32, before that is rounded and stored. Otherwise the same as rmsnorm. */
+/* Adds the residual and normalises the result. y is computed from the sum in f32, before the sum is rounded and stored.
+ * Otherwise the same as rmsnorm. */
 KILN_OPERATOR_FUNCTION(add_rmsnorm_f32, kiln_add_rmsnorm_params)
 KILN_OPERATOR_FUNCTION(add_rmsnorm_f16, kiln_add_rmsnorm_params)
 KILN_OPERATOR_FUNCTION(add_rmsnorm_bf16, kiln_add_rmsnorm_params)
