@@ -17,6 +17,7 @@ typedef struct kiln_add_params {
     int64_t count;
 } kiln_add_params;
 
+/* Adds two tensors elementwise. */
 KILN_OPERATOR_FUNCTION(add_f32, kiln_add_params)
 KILN_OPERATOR_FUNCTION(add_f16, kiln_add_params)
 KILN_OPERATOR_FUNCTION(add_bf16, kiln_add_params)
