@@ -1,4 +1,4 @@
-/* The operators as data, for tools and bindings. ops.h has the rules for every operator. */
+/* Descriptions of the operators as data, for tools and bindings. ops.h has the rules for every operator. */
 #ifndef KILN_OPS_DESCRIBE_H
 #define KILN_OPS_DESCRIBE_H
 
@@ -14,8 +14,8 @@ typedef enum kiln_field_role {
     KILN_FIELD_INPUT,          /* tensor, read */
     KILN_FIELD_OUTPUT,         /* tensor, written */
     KILN_FIELD_UPDATE,         /* tensor, partly written */
-    KILN_FIELD_SIZE,           /* int64_t, taken from the tensors' shapes */
-    KILN_FIELD_STRIDE,         /* int64_t, of the tensor that shape names */
+    KILN_FIELD_SIZE,           /* int64_t, determined by the tensors' shapes */
+    KILN_FIELD_STRIDE,         /* int64_t, of the tensor named by shape */
     KILN_FIELD_OPTION,         /* int32_t, one of the named choices */
     KILN_FIELD_INTEGER,        /* int64_t, any number */
     KILN_FIELD_REAL,           /* float, finite */
@@ -27,24 +27,25 @@ typedef enum kiln_field_role {
 typedef struct kiln_field {
     const char *name;
     kiln_field_role role;
-    uint32_t offset;      /* in the params struct */
-    uint32_t size;        /* of the field */
+    uint32_t offset;      /* bytes from the start of the params struct */
+    uint32_t size;        /* bytes of the field */
     uint32_t optional;    /* non-zero: a tensor that may be NULL */
     const char *dtype;    /* tensors: "part" (the function's precision), a fixed one ("i32"), or the option whose choice
                            * is the dtype ("index_type"); else "" */
     const char *shape;    /* tensors: names of size fields, "rows,cols", also "2*cols" and "batch+1". In
                            * "rows,cols|rows,2*cols" the shape after the bar applies if an optional input is NULL.
                            * Strides: the tensor's name. Sizes: "", or the tensor whose leading dimensions, if it has
-                           * several, start with this one and no other tensor has it */
+                           * several, start with this size and no other tensor has it */
     const char *choices;  /* options: "erf,tanh,quick", in the order of their values; else "" */
-    int64_t typical;      /* sizes: the value that benches use; 0: derived from the requested size of the tensors */
-    const char *text;     /* one line for help */
+    int64_t typical;      /* sizes: the value that benchmarks use; 0: derived from the requested size of the tensors */
+    const char *text;     /* one line of help text */
     const char *instead;  /* tensors: the optional tensor that is required if this one is NULL; else NULL */
-    const char *follows;  /* sizes: the other size that benches take it from, "rows", "nodes*batch" or
-                           * "4*cols/64+4*rows", where what is divided is rounded up; "option:a|b|c": one for each
-                           * choice of that option; else NULL */
-    const char *integers; /* inputs of indices or lengths: what benches give, "<rows": random ones below rows; "=rows":
-                           * rows each; "/rows": ascending ones below rows in each row, "//rows": in all; else NULL */
+    const char *follows;  /* sizes: the other size from which benchmarks derive it, "rows", "nodes*batch" or
+                           * "4*cols/64+4*rows", where quotients are rounded up; "option:a|b|c": one for each choice of
+                           * that option; else NULL */
+    const char *integers; /* inputs of indices or lengths: the values that benchmarks pass, "<rows": random numbers
+                           * below rows; "=rows": rows each; "/rows": ascending numbers below rows in each row,
+                           * "//rows": in the whole tensor; else NULL */
     const void *reserved[1];
 } kiln_field;
 
@@ -74,8 +75,8 @@ typedef struct kiln_operator {
 } kiln_operator;
 
 /* Lists all operators of the library, in the order of kernels/ops.def. *out_operators points to static storage. A
- * program that calls this function links all images, which only tools want. Returns KILN_OK or
- * KILN_ERROR_INVALID_ARGUMENT. */
+ * program that calls this function links the images of every operator, so it is intended for tools only. Returns
+ * KILN_OK or KILN_ERROR_INVALID_ARGUMENT. */
 KILN_API kiln_status kiln_all_operators(const kiln_operator *const **out_operators, size_t *out_count);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-/* Vector search: embeddings as codes of 1, 4 and 8 bits, and the rows of a table that are nearest to queries. ops.h has
- * the rules for every operator. */
+/* Vector search: quantisation of embeddings to codes of 1, 4 and 8 bits, and search for the rows of a table that are
+ * nearest to queries. ops.h has the rules for every operator. */
 #ifndef KILN_OPS_VECTOR_H
 #define KILN_OPS_VECTOR_H
 
@@ -13,7 +13,7 @@ extern "C" {
 typedef enum kiln_vector_code {
     KILN_VECTOR_BINARY, /* bits, the highest of a byte first, as in numpy.packbits */
     KILN_VECTOR_INT8,   /* int8, two's complement */
-    KILN_VECTOR_INT4    /* two to a byte, the first in its low half, each with 8 added: 0 to 15 stand for -8 to 7 */
+    KILN_VECTOR_INT4    /* two per byte, the first in the low half, each with 8 added: 0 to 15 represent -8 to 7 */
 } kiln_vector_code;
 
 /* ---- quantize_embedding: rows of x as codes ---------------------------------------------------------------------- */
@@ -28,23 +28,23 @@ typedef struct kiln_quantize_embedding_params {
     int64_t codes_stride; /* in bytes; 0: code_cols */
     int64_t x_stride;     /* 0: cols */
     int32_t code_type;    /* kiln_vector_code */
-    int32_t normalize;    /* 0 or 1: make scales those of rows of L2 norm 1 */
+    int32_t normalize;    /* 0 or 1. 1: scales are those of the rows divided by their L2 norms */
 } kiln_quantize_embedding_params;
 
-/* Binary: the bit of an element is whether it is above 0. int8 and int4, with smax = 127 and 7:
+/* Binary: the bit of an element is 1 if the element is above 0. int8 and int4, with smax = 127 and 7:
  *
  *     scale = amax / smax     where that is at least 2^-126, else 1; amax: the row's greatest magnitude
  *     code = x * (1 / scale)  rounded to the nearest integer, ties to even
  *
- * so that int8 are the codes and scales of quantize_int8 with a scale for each row. amax ignores NaN, whose code stands
- * for 0, as do the codes beyond cols; an infinity makes amax the greatest f32, and has the code of +-smax. Codes, and
- * scales that are not normalised, are the same bits on every device.
+ * so that for int8 the codes and scales equal those of quantize_int8 with a scale for each row. amax ignores NaN, whose
+ * code represents 0, as do the codes beyond cols; an infinity sets amax to the greatest f32 and has the code of +-smax.
+ * Codes, and scales without normalize, are bit-identical on every device.
  *
- * normalize divides each row by its L2 norm, which leaves the codes as they are: scale = 1 / sqrt(sum (x / scale)^2),
- * within 2^-16 of it, and 1 for a row of zeros. Products of normalised rows are their cosine similarities.
+ * normalize divides each row by its L2 norm, which does not change the codes: scale = 1 / sqrt(sum (x / scale)^2),
+ * within 2^-16, and 1 for a row of zeros. Products of normalised rows are their cosine similarities.
  *
- * To truncate embeddings that were trained for it (Kusupati et al., "Matryoshka Representation Learning", arXiv
- * 2205.13147), pass fewer cols and an x_stride of the whole rows; the norm is then that of the truncated rows. */
+ * To truncate embeddings trained for truncation (Kusupati et al., "Matryoshka Representation Learning", arXiv
+ * 2205.13147), pass fewer cols and the x_stride of the complete rows; the norm is then that of the truncated rows. */
 KILN_OPERATOR_FUNCTION(quantize_embedding_f32, kiln_quantize_embedding_params)
 KILN_OPERATOR_FUNCTION(quantize_embedding_f16, kiln_quantize_embedding_params)
 KILN_OPERATOR_FUNCTION(quantize_embedding_bf16, kiln_quantize_embedding_params)
@@ -73,23 +73,23 @@ typedef struct kiln_vector_search_params {
     size_t workspace_size;      /* at least kiln_vector_search_<precision>_workspace_size() */
 } kiln_vector_search_params;
 
-/* Exhaustive search, in one pass over the table for every four queries (for every one if code_cols exceeds 3072, or
- * 1536 for int4). The score of a row is
+/* Exhaustive search, in one pass over the table per four queries (per query if code_cols exceeds 3072, or 1536 for
+ * int4). The score of a row is
  *
  *     binary      the Hamming distance, the number of bits that differ; the least are nearest
  *     int8, int4  (sum of the products of codes) * (query scale * table scale); the greatest are nearest
  *
- * with the sum exact, and both products rounded to f32, by which rows are ranked before scores are rounded to the
- * precision. all_scores has the same numbers. Of equal scores the lower row comes first, and is chosen if not all
- * of them fit in k; NaN, which a scale may be, ranks above all numbers, and a score of -0 becomes 0. Results are the
- * same bits on every device. All bytes of a row count: the bytes beyond the vector must be the same in queries and
- * table, as quantize_embedding writes them. If queries or k is 0, nothing is written. */
+ * where the sum is exact and both products are rounded to f32. Rows are ranked by these scores before they are rounded
+ * to the precision. all_scores contains the same numbers. Equal scores are ordered by row, the lowest first, and are
+ * selected in this order; NaN, which a scale may be, ranks above all numbers, and a score of -0 becomes 0. Results are
+ * bit-identical on every device. All bytes of a row are compared: the bytes beyond the vector must be the same in
+ * queries and table, as written by quantize_embedding. If queries or k is 0, nothing is written. */
 KILN_OPERATOR_FUNCTION(vector_search_f32, kiln_vector_search_params)
 KILN_OPERATOR_FUNCTION(vector_search_f16, kiln_vector_search_params)
 KILN_OPERATOR_FUNCTION(vector_search_bf16, kiln_vector_search_params)
 
-/* The bytes of workspace that vector_search needs, whatever the pointers: the k best of each of at most 1024 slices of
- * the table. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
+/* Computes the workspace size in bytes, for the k best rows of each of at most 1024 slices of the table; the pointers
+ * are ignored. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT. */
 KILN_WORKSPACE_FUNCTION(vector_search_f32, kiln_vector_search_params)
 KILN_WORKSPACE_FUNCTION(vector_search_f16, kiln_vector_search_params)
 KILN_WORKSPACE_FUNCTION(vector_search_bf16, kiln_vector_search_params)
