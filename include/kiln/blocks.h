@@ -45,7 +45,7 @@ typedef int64_t kiln_sequence;
 
 typedef struct kiln_blocks_options {
     int32_t block_count;   /* blocks of the cache, 1 to 2^30 */
-    int32_t block_size;    /* tokens per block, 1 to 2^20; kiln_mha_paged takes powers of two */
+    int32_t block_size;    /* tokens per block, 1 to 2^20; kiln_mha_paged requires a power of two */
     int32_t max_sequences; /* maximum number of sequences at a time, 1 to 2^24 */
     int32_t max_blocks;    /* per sequence, 1 to 2^24; max_sequences * max_blocks is at most 2^32 */
     int32_t no_reuse;      /* non-zero: prompts do not share blocks */

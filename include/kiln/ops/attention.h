@@ -110,7 +110,7 @@ typedef struct kiln_mha_paged_params {
     void *out;                  /* [tokens, heads, head_dim] */
     float *lse;                 /* [heads, tokens]; NULL: not written */
     const void *q;              /* [tokens, heads, head_dim] */
-    const void *k_cache;        /* [blocks, block_size, kv_heads, head_dim], as kv_store writes it */
+    const void *k_cache;        /* [blocks, block_size, kv_heads, head_dim], as written by kv_store */
     const void *v_cache;        /* [blocks, block_size, kv_heads, head_dim] */
     const int32_t *block_table; /* [batch, max_blocks_per_seq]: the blocks of each sequence, in order. Only entries for
                                  * existing keys are read; a number outside the cache counts as its last block */
@@ -127,9 +127,9 @@ typedef struct kiln_mha_paged_params {
     int64_t kv_heads;
     int64_t head_dim;       /* at most 256 */
     int64_t out_stride;     /* elements between tokens; 0: packed */
-    int64_t q_stride;       /* likewise */
+    int64_t q_stride;       /* as out_stride */
     int64_t k_cache_stride; /* elements between keys; 0: packed. A block has block_size keys */
-    int64_t v_cache_stride; /* likewise */
+    int64_t v_cache_stride; /* as k_cache_stride */
     int64_t max_seqlen_q; /* with cu_seqlens_q: the maximum number of queries of any sequence, 0: tokens; without: 0 */
     int64_t window_left;  /* this field and all that follow: as in kiln_mha_params */
     int64_t window_right;
@@ -169,7 +169,7 @@ KILN_OPERATOR_FUNCTION(mha_paged_f32, kiln_mha_paged_params)
 KILN_OPERATOR_FUNCTION(mha_paged_f16, kiln_mha_paged_params)
 KILN_OPERATOR_FUNCTION(mha_paged_bf16, kiln_mha_paged_params)
 
-/* The same as for mha, assuming that the longest sequence fills its row of block_table. */
+/* Computes the workspace size in bytes, as for mha, assuming that the longest sequence fills its row of block_table. */
 KILN_WORKSPACE_FUNCTION(mha_paged_f32, kiln_mha_paged_params)
 KILN_WORKSPACE_FUNCTION(mha_paged_f16, kiln_mha_paged_params)
 KILN_WORKSPACE_FUNCTION(mha_paged_bf16, kiln_mha_paged_params)
@@ -185,7 +185,7 @@ typedef struct kiln_mha_quantize_params {
     float *k_scales;  /* [kv_heads, k_scale_rows] */
     float *v_scales;  /* [batch, kv_heads, head_dim] */
     float *k_means;   /* [batch, kv_heads, head_dim]: the means that are subtracted from keys before quantising */
-    float *v_means;   /* [batch, kv_heads, head_dim]: likewise from values; NULL: nothing is subtracted */
+    float *v_means;   /* [batch, kv_heads, head_dim]: the means that are subtracted from values; NULL: none */
     const void *q;    /* [tokens, heads, head_dim] */
     const void *k;    /* [kv_tokens, kv_heads, head_dim] */
     const void *v;    /* [kv_tokens, kv_heads, head_dim] */
@@ -309,7 +309,7 @@ KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_f32, kiln_mha_int8_x_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_f16, kiln_mha_int8_x_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_int8_x_fp8_fwd_bf16, kiln_mha_int8_x_fp8_fwd_params)
 
-/* As for mha. */
+/* Computes the workspace size in bytes, as for mha. */
 KILN_WORKSPACE_FUNCTION(mha_int8_x_fp8_fwd_f32, kiln_mha_int8_x_fp8_fwd_params)
 KILN_WORKSPACE_FUNCTION(mha_int8_x_fp8_fwd_f16, kiln_mha_int8_x_fp8_fwd_params)
 KILN_WORKSPACE_FUNCTION(mha_int8_x_fp8_fwd_bf16, kiln_mha_int8_x_fp8_fwd_params)
@@ -360,7 +360,7 @@ KILN_OPERATOR_FUNCTION(mha_fp8_fwd_f32, kiln_mha_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_fp8_fwd_f16, kiln_mha_fp8_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_fp8_fwd_bf16, kiln_mha_fp8_fwd_params)
 
-/* As for mha. */
+/* Computes the workspace size in bytes, as for mha. */
 KILN_WORKSPACE_FUNCTION(mha_fp8_fwd_f32, kiln_mha_fp8_fwd_params)
 KILN_WORKSPACE_FUNCTION(mha_fp8_fwd_f16, kiln_mha_fp8_fwd_params)
 KILN_WORKSPACE_FUNCTION(mha_fp8_fwd_bf16, kiln_mha_fp8_fwd_params)
@@ -404,7 +404,7 @@ typedef struct kiln_mha_quantize_nvfp4_params {
     float *k_scales;         /* [kv_heads, kv_tokens] */
     float *v_scales;         /* [batch, kv_heads, head_dim] */
     float *k_means; /* [batch, kv_heads, head_dim]: the means that are subtracted from keys before quantising */
-    float *v_means; /* [batch, kv_heads, head_dim]: likewise from values; NULL: nothing is subtracted */
+    float *v_means; /* [batch, kv_heads, head_dim]: the means that are subtracted from values; NULL: none */
     const void *q;  /* [tokens, heads, head_dim] */
     const void *k;  /* [kv_tokens, kv_heads, head_dim] */
     const void *v;  /* [kv_tokens, kv_heads, head_dim] */
@@ -443,7 +443,7 @@ KILN_OPERATOR_FUNCTION(mha_quantize_nvfp4_f32, kiln_mha_quantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(mha_quantize_nvfp4_f16, kiln_mha_quantize_nvfp4_params)
 KILN_OPERATOR_FUNCTION(mha_quantize_nvfp4_bf16, kiln_mha_quantize_nvfp4_params)
 
-/* The same as for mha_quantize. */
+/* Computes the workspace size in bytes, as for mha_quantize. */
 KILN_WORKSPACE_FUNCTION(mha_quantize_nvfp4_f32, kiln_mha_quantize_nvfp4_params)
 KILN_WORKSPACE_FUNCTION(mha_quantize_nvfp4_f16, kiln_mha_quantize_nvfp4_params)
 KILN_WORKSPACE_FUNCTION(mha_quantize_nvfp4_bf16, kiln_mha_quantize_nvfp4_params)
@@ -515,7 +515,7 @@ KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_f32, kiln_mha_nvfp4_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_f16, kiln_mha_nvfp4_fwd_params)
 KILN_OPERATOR_FUNCTION(mha_nvfp4_fwd_bf16, kiln_mha_nvfp4_fwd_params)
 
-/* As for mha. */
+/* Computes the workspace size in bytes, as for mha. */
 KILN_WORKSPACE_FUNCTION(mha_nvfp4_fwd_f32, kiln_mha_nvfp4_fwd_params)
 KILN_WORKSPACE_FUNCTION(mha_nvfp4_fwd_f16, kiln_mha_nvfp4_fwd_params)
 KILN_WORKSPACE_FUNCTION(mha_nvfp4_fwd_bf16, kiln_mha_nvfp4_fwd_params)

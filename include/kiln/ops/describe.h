@@ -58,7 +58,7 @@ typedef struct kiln_operator_function {
     const char *name; /* "softmax_f16" */
     const char *part; /* "f16" */
     kiln_operator_call call;
-    kiln_workspace_call workspace_size; /* NULL: the operator takes no workspace */
+    kiln_workspace_call workspace_size; /* NULL: the operator needs no workspace */
     const void *reserved[2];
 } kiln_operator_function;
 

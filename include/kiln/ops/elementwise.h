@@ -73,7 +73,7 @@ typedef enum kiln_glu {
 
 typedef struct kiln_silu_mul_params {
     void *y;          /* [rows, cols]; may be gate or up, with the same stride */
-    const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row has gate, then up */
+    const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row contains gate, then up */
     const void *up;   /* [rows, cols] or NULL */
     int64_t rows;
     int64_t cols;        /* of y */

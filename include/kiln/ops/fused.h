@@ -34,7 +34,7 @@ typedef struct kiln_rmsnorm_fp8_params {
     int64_t sum_stride;      /* 0: cols; must be 0 without sum */
     int64_t x_stride;        /* 0: cols */
     int64_t residual_stride; /* 0: cols; must be 0 without residual */
-    float smax;              /* the magnitude to which the greatest one is scaled: from 1 to 448; 0: 448 */
+    float smax;              /* magnitude to which the greatest element is scaled: from 1 to 448; 0: 448 */
     float eps;               /* 0: 1e-6; else from 1e-30 to 1e30 */
     float static_scale;      /* one scale for all elements, a normal number; 0: amax / smax for each group */
     int32_t reserved;        /* must be 0 */
@@ -67,7 +67,7 @@ typedef struct kiln_rmsnorm_int8_params {
     int64_t sum_stride;      /* 0: cols; must be 0 without sum */
     int64_t x_stride;        /* 0: cols */
     int64_t residual_stride; /* 0: cols; must be 0 without residual */
-    float smax;              /* the magnitude to which the greatest one is scaled: from 1 to 127; 0: 127 */
+    float smax;              /* magnitude to which the greatest element is scaled: from 1 to 127; 0: 127 */
     float eps;               /* 0: 1e-6; else from 1e-30 to 1e30 */
     float static_scale;      /* one scale for all elements, a normal number; 0: amax / smax for each group */
     int32_t reserved;        /* must be 0 */
@@ -81,8 +81,8 @@ KILN_OPERATOR_FUNCTION(rmsnorm_int8_bf16, kiln_rmsnorm_int8_params)
 /* ---- rmsnorm_nvfp4: rmsnorm or add_rmsnorm, and quantize_nvfp4 --------------------------------------------------- */
 
 typedef struct kiln_rmsnorm_nvfp4_params {
-    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
-    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns per byte, the first in the low half */
+    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, laid out as scale_layout states */
     float *global_scale; /* [rows], output; NULL: not written */
     void *sum; /* [rows, cols]: x + residual, output; may be x or residual, with the same stride; NULL: not written */
     const void *x;        /* [rows, cols] */
@@ -113,7 +113,7 @@ KILN_OPERATOR_FUNCTION(rmsnorm_nvfp4_bf16, kiln_rmsnorm_nvfp4_params)
 typedef struct kiln_silu_mul_fp8_params {
     uint8_t *codes;   /* [rows, cols], OCP E4M3 on every device */
     float *scales;    /* [rows, scale_cols], output; NULL: not written */
-    const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row has gate, then up */
+    const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row contains gate, then up */
     const void *up;   /* [rows, cols] or NULL */
     int64_t rows;
     int64_t cols;         /* of codes; at most 2^31 - 2^13 */
@@ -121,7 +121,7 @@ typedef struct kiln_silu_mul_fp8_params {
     int64_t codes_stride; /* 0: cols */
     int64_t gate_stride;  /* 0: packed */
     int64_t up_stride;    /* 0: cols; must be 0 if up is NULL */
-    float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 448; 0: 448 */
+    float smax;           /* magnitude to which the greatest element is scaled: from 1 to 448; 0: 448 */
     int32_t activation;   /* kiln_glu */
     float static_scale;   /* one scale for all elements, a normal number; 0: amax / smax for each group */
     int32_t reserved;     /* must be 0 */
@@ -139,7 +139,7 @@ KILN_OPERATOR_FUNCTION(silu_mul_fp8_bf16, kiln_silu_mul_fp8_params)
 typedef struct kiln_silu_mul_int8_params {
     int8_t *codes;    /* [rows, cols], from -127 to 127 */
     float *scales;    /* [rows, scale_cols], output; NULL: not written */
-    const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row has gate, then up */
+    const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row contains gate, then up */
     const void *up;   /* [rows, cols] or NULL */
     int64_t rows;
     int64_t cols;         /* of codes; at most 2^31 - 2^13 */
@@ -147,7 +147,7 @@ typedef struct kiln_silu_mul_int8_params {
     int64_t codes_stride; /* 0: cols */
     int64_t gate_stride;  /* 0: packed */
     int64_t up_stride;    /* 0: cols; must be 0 if up is NULL */
-    float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 127; 0: 127 */
+    float smax;           /* magnitude to which the greatest element is scaled: from 1 to 127; 0: 127 */
     int32_t activation;   /* kiln_glu */
     float static_scale;   /* one scale for all elements, a normal number; 0: amax / smax for each group */
     int32_t reserved;     /* must be 0 */
@@ -161,10 +161,10 @@ KILN_OPERATOR_FUNCTION(silu_mul_int8_bf16, kiln_silu_mul_int8_params)
 /* ---- silu_mul_nvfp4: silu_mul and quantize_nvfp4 ----------------------------------------------------------------- */
 
 typedef struct kiln_silu_mul_nvfp4_params {
-    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
-    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns per byte, the first in the low half */
+    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, laid out as scale_layout states */
     float *global_scale; /* [rows], output; NULL: not written */
-    const void *gate;    /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row has gate, then up */
+    const void *gate;    /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row contains gate, then up */
     const void *up;      /* [rows, cols] or NULL */
     int64_t rows;
     int64_t cols;         /* of the result; at most 2^31 - 2^13 */

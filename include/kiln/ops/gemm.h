@@ -65,12 +65,12 @@ typedef struct kiln_gemm_params {
     int64_t a_batch_stride; /* this field and the next two: as d_batch_stride */
     int64_t b_batch_stride;
     int64_t c_batch_stride;
-    void *workspace;         /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
-    size_t workspace_size;   /* 0, or at least kiln_gemm_<precision>_workspace_size() */
-    float scale;             /* BLAS's alpha; finite; 0: 1 */
-    int32_t activation;      /* kiln_gemm_activation */
-    int32_t tile;            /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
-    int32_t compute;         /* kiln_gemm_compute; ignored if the value applies to another precision or device */
+    void *workspace;       /* device memory, 16-byte aligned; NULL if workspace_size is 0 */
+    size_t workspace_size; /* 0, or at least kiln_gemm_<precision>_workspace_size() */
+    float scale;           /* BLAS's alpha; finite; 0: 1 */
+    int32_t activation;    /* kiln_gemm_activation */
+    int32_t tile;    /* kiln_gemm_tile; falls back to the portable one if the image or tensors do not support it */
+    int32_t compute; /* kiln_gemm_compute; ignored if the value applies to another precision or device */
     const void *norm_weight; /* [k]: the rows of a are first normalised as by kiln_rmsnorm; NULL: no normalisation */
     float norm_eps;          /* 0: 1e-6; else from 1e-30 to 1e30 */
     int32_t gated; /* 1: gated product: d has n columns, c must be NULL, and n is at most 2^30 - 1; 0: plain product */
@@ -122,7 +122,7 @@ KILN_WORKSPACE_FUNCTION(gemm_bf16, kiln_gemm_params)
 typedef struct kiln_gemm_fp8_params {
     void *d;               /* [m, n], of the precision */
     const uint8_t *a;      /* [m, k], OCP E4M3 on every device */
-    const uint8_t *b;      /* [n, k]: the weights of a linear layer as they are stored, [out, in] */
+    const uint8_t *b;      /* [n, k]: the weights of a linear layer in their stored layout, [out, in] */
     const float *a_scales; /* [a_scale_rows, a_scale_cols] */
     const float *b_scales; /* [b_scale_rows, b_scale_cols] */
     const void *bias;      /* [n], of the precision; NULL: 0 */
@@ -140,8 +140,8 @@ typedef struct kiln_gemm_fp8_params {
     size_t workspace_size; /* 0, or at least kiln_gemm_fp8_<precision>_workspace_size() */
     float scale;           /* finite; 0: 1 */
     int32_t activation;    /* kiln_gemm_activation */
-    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
-    int32_t accumulation;  /* kiln_gemm_accumulation */
+    int32_t tile;         /* kiln_gemm_tile; falls back to the portable one if the image or tensors do not support it */
+    int32_t accumulation; /* kiln_gemm_accumulation */
 } kiln_gemm_fp8_params;
 
 /* The product of two tensors quantised by quantize_fp8, with codes and scales in the format and number that it writes.
@@ -174,7 +174,7 @@ KILN_WORKSPACE_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)
 typedef struct kiln_gemm_int8_params {
     void *d;               /* [m, n], of the precision */
     const int8_t *a;       /* [m, k] */
-    const int8_t *b;       /* [n, k]: the weights of a linear layer as they are stored, [out, in] */
+    const int8_t *b;       /* [n, k]: the weights of a linear layer in their stored layout, [out, in] */
     const float *a_scales; /* [a_scale_rows, a_scale_cols] */
     const float *b_scales; /* [b_scale_rows, b_scale_cols] */
     const void *bias;      /* [n], of the precision; NULL: 0 */
@@ -192,8 +192,8 @@ typedef struct kiln_gemm_int8_params {
     size_t workspace_size; /* 0, or at least kiln_gemm_int8_<precision>_workspace_size() */
     float scale;           /* finite; 0: 1 */
     int32_t activation;    /* kiln_gemm_activation */
-    int32_t tile;          /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
-    int32_t reserved;      /* must be 0 */
+    int32_t tile;     /* kiln_gemm_tile; falls back to the portable one if the image or tensors do not support it */
+    int32_t reserved; /* must be 0 */
 } kiln_gemm_int8_params;
 
 /* The same as gemm_fp8, for tensors quantised by quantize_int8; -128 is a valid code. Products of codes are accumulated
@@ -203,7 +203,7 @@ KILN_OPERATOR_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
 KILN_OPERATOR_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
 KILN_OPERATOR_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
 
-/* As for gemm_fp8. */
+/* Computes the workspace size in bytes, as for gemm_fp8. */
 KILN_WORKSPACE_FUNCTION(gemm_int8_f32, kiln_gemm_int8_params)
 KILN_WORKSPACE_FUNCTION(gemm_int8_f16, kiln_gemm_int8_params)
 KILN_WORKSPACE_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
@@ -211,12 +211,12 @@ KILN_WORKSPACE_FUNCTION(gemm_int8_bf16, kiln_gemm_int8_params)
 /* ---- gemm_nvfp4: d = activation(scale * a * b^T + bias), a and b in NVFP4 ---------------------------------------- */
 
 typedef struct kiln_gemm_nvfp4_params {
-    void *d;                 /* [m, n], of the precision */
-    const uint8_t *a;        /* [m, 8 * a_scale_cols], two columns to a byte, the first of them in its low half */
-    const uint8_t *b;        /* [n, 8 * b_scale_cols]: the weights of a linear layer as they are stored, [out, in] */
-    const uint8_t *a_scales; /* [a_scale_rows, a_scale_cols], OCP E4M3 on every device, without its sign, in the order
-                              * of a_scale_layout */
-    const uint8_t *b_scales; /* [b_scale_rows, b_scale_cols] */
+    void *d;          /* [m, n], of the precision */
+    const uint8_t *a; /* [m, 8 * a_scale_cols], two columns per byte, the first in the low half */
+    const uint8_t *b; /* [n, 8 * b_scale_cols]: the weights of a linear layer in their stored layout, [out, in] */
+    const uint8_t *a_scales;     /* [a_scale_rows, a_scale_cols], OCP E4M3 on every device, without its sign, laid out
+                                  * as a_scale_layout states */
+    const uint8_t *b_scales;     /* [b_scale_rows, b_scale_cols] */
     const float *a_global_scale; /* [a_global_rows], decode scales */
     const float *b_global_scale; /* [b_global_rows] */
     const void *bias;            /* [n], of the precision; NULL: 0 */
@@ -238,8 +238,8 @@ typedef struct kiln_gemm_nvfp4_params {
     int32_t a_scale_layout; /* kiln_scale_layout */
     int32_t b_scale_layout; /* kiln_scale_layout */
     int32_t activation;     /* kiln_gemm_activation */
-    int32_t tile;           /* kiln_gemm_tile; the portable one where the image or the tensors do not allow it */
-    int32_t reserved;       /* must be 0 */
+    int32_t tile;     /* kiln_gemm_tile; falls back to the portable one if the image or tensors do not support it */
+    int32_t reserved; /* must be 0 */
 } kiln_gemm_nvfp4_params;
 
 /* The product of two matrices quantised by quantize_nvfp4, with codes and scales in the format that it writes, in
@@ -256,7 +256,7 @@ KILN_OPERATOR_FUNCTION(gemm_nvfp4_f32, kiln_gemm_nvfp4_params)
 KILN_OPERATOR_FUNCTION(gemm_nvfp4_f16, kiln_gemm_nvfp4_params)
 KILN_OPERATOR_FUNCTION(gemm_nvfp4_bf16, kiln_gemm_nvfp4_params)
 
-/* As for gemm_fp8. */
+/* Computes the workspace size in bytes, as for gemm_fp8. */
 KILN_WORKSPACE_FUNCTION(gemm_nvfp4_f32, kiln_gemm_nvfp4_params)
 KILN_WORKSPACE_FUNCTION(gemm_nvfp4_f16, kiln_gemm_nvfp4_params)
 KILN_WORKSPACE_FUNCTION(gemm_nvfp4_bf16, kiln_gemm_nvfp4_params)

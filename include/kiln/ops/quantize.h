@@ -57,15 +57,15 @@ typedef struct kiln_quantize_fp8_params {
     float *scales;      /* [scale_rows, scale_cols], output; NULL: not written */
     const void *x;      /* [rows, cols] */
     const float *given; /* [scale_rows, scale_cols]: the scales to use; NULL: amax / smax */
-    const float *amax; /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given is
-                        * set */
+    const float *amax;  /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given
+                         * is not NULL */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */
     int64_t scale_rows;   /* 1; rows / 128, rounded up; or rows (0: rows) */
     int64_t scale_cols;   /* 1 (0: 1); or cols / 128, rounded up */
     int64_t codes_stride; /* 0: cols */
     int64_t x_stride;     /* 0: cols */
-    float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 448; 0: 448 */
+    float smax;           /* magnitude to which the greatest element is scaled: from 1 to 448; 0: 448 */
     int32_t reserved;     /* must be 0 */
     int64_t x_col_stride; /* 0: 1 */
 } kiln_quantize_fp8_params;
@@ -93,15 +93,15 @@ typedef struct kiln_quantize_int8_params {
     float *scales;      /* [scale_rows, scale_cols], output; NULL: not written */
     const void *x;      /* [rows, cols] */
     const float *given; /* [scale_rows, scale_cols]: the scales to use; NULL: amax / smax */
-    const float *amax; /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given is
-                        * set */
+    const float *amax;  /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given
+                         * is not NULL */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */
     int64_t scale_rows;   /* 1; rows / 128, rounded up; or rows (0: rows) */
     int64_t scale_cols;   /* 1 (0: 1); or cols / 128, rounded up */
     int64_t codes_stride; /* 0: cols */
     int64_t x_stride;     /* 0: cols */
-    float smax;           /* the magnitude to which the greatest one is scaled: from 1 to 127; 0: 127 */
+    float smax;           /* magnitude to which the greatest element is scaled: from 1 to 127; 0: 127 */
     int32_t reserved;     /* must be 0 */
     int64_t x_col_stride; /* 0: 1 */
 } kiln_quantize_int8_params;
@@ -115,8 +115,8 @@ KILN_OPERATOR_FUNCTION(quantize_int8_bf16, kiln_quantize_int8_params)
 /* ---- quantize_nvfp4: x as E2M1 with scales of E4M3 and f32 ------------------------------------------------------- */
 
 typedef struct kiln_quantize_nvfp4_params {
-    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
-    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    uint8_t *codes;      /* [rows, 8 * scale_cols], two columns per byte, the first in the low half */
+    uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, laid out as scale_layout states */
     float *global_scale; /* [global_rows], output; NULL: not written */
     const void *x;       /* [rows, cols] */
     const float *given;  /* [global_rows], the global scales; NULL: amax / 2688 */
@@ -195,8 +195,8 @@ KILN_OPERATOR_FUNCTION(dequantize_int8_bf16, kiln_dequantize_int8_params)
 
 typedef struct kiln_dequantize_nvfp4_params {
     void *y;                   /* [rows, cols] */
-    const uint8_t *codes;      /* [rows, 8 * scale_cols], two columns to a byte, the first of them in its low half */
-    const uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, in the order of scale_layout */
+    const uint8_t *codes;      /* [rows, 8 * scale_cols], two columns per byte, the first in the low half */
+    const uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, laid out as scale_layout states */
     const float *global_scale; /* [global_rows] */
     int64_t rows;
     int64_t cols;         /* at most 2^31 - 1 */

@@ -132,7 +132,7 @@ typedef struct kiln_tree_accept_params {
     float epsilon;         /* with rule TYPICAL: see below, 1e-9 to 1; 0: 0.09 */
     float delta;           /* with rule TYPICAL: see below, 1e-9 to 1; 0: 0.3 */
     int32_t rule;          /* kiln_tree_rule */
-    int32_t token_type;    /* kiln_index_type of targets and tokens; of 64 bits only the lower 32 are read */
+    int32_t token_type;    /* kiln_index_type of targets and tokens; of 64-bit ids only the lower 32 bits are read */
     int32_t reserved;      /* must be 0 */
 } kiln_tree_accept_params;
 
@@ -185,7 +185,7 @@ typedef struct kiln_tree_verify_sampled_params {
     int64_t seed;          /* of the random numbers */
     int64_t position;      /* index of the step in the seed's sequence; must differ from step to step */
     int32_t index_type;    /* kiln_index_type of row_position */
-    int32_t token_type;    /* kiln_index_type of tokens; of 64 bits only the lower 32 are read */
+    int32_t token_type;    /* kiln_index_type of tokens; of 64-bit ids only the lower 32 bits are read */
 } kiln_tree_verify_sampled_params;
 
 /* Verifies a tree of draft tokens for each sequence by speculative sampling, on the device: the tokens of a path and
