@@ -27,8 +27,7 @@ typedef enum kiln_gemm_tile {
     KILN_GEMM_TILE_SMALL,    /* NVIDIA: 64 x 128, on sm_90 128 x 64; AMD, and gemm_nvfp4: 64 x 64 */
     KILN_GEMM_TILE_LARGE,    /* sm_80 and later: 128 x 256; AMD: 128 x 128 (gemm on CDNA: 256 x 128); gemm_nvfp4 and,
                               * except on sm_90, gemm_fp8: 128 x 128 */
-    KILN_GEMM_TILE_MEDIUM,   /* sm_90: 128 x 128; gemm_nvfp4 and other images have no such tile and use the portable one
-                              */
+    KILN_GEMM_TILE_MEDIUM,   /* sm_90: 128 x 128; gemm_nvfp4 and other images lack it and use the portable tile */
 } kiln_gemm_tile;
 
 /* The accuracy that gemm may trade for speed, if the device has the instructions. */
@@ -52,7 +51,7 @@ typedef struct kiln_gemm_params {
                        * [batch, 2 * n, k] if gated */
     const void *c;    /* [batch, m, n]; NULL: 0 */
     const void *bias; /* [n], [2 * n] if gated; NULL: 0 */
-    int64_t batch;    /* number of products; 0 computes nothing, as for any size */
+    int64_t batch;    /* number of products, 1 for a single one; 0 computes nothing, as for any size */
     int64_t m;        /* batch, m, n and k are at most 2^31 - 1 */
     int64_t n;
     int64_t k;              /* 0: the product is 0, and a and b may be NULL */
@@ -76,11 +75,12 @@ typedef struct kiln_gemm_params {
     int32_t gated; /* 1: gated product: d has n columns, c must be NULL, and n is at most 2^30 - 1; 0: plain product */
 } kiln_gemm_params;
 
-/* Products are accumulated in f32, one at a time or in the order of the device's matrix units. With TF32 each factor is
- * first rounded to nearest, with a relative error of 2^-11; sums remain f32. sm_80 and later have matrix units for
- * TF32; the kernels for few rows do not use them. For up to 8 rows of a there is a kernel that reads b only once; for
- * up to 16 rows there is one if the image uses matrix units, the rows of a and b are aligned to 16 bytes and k is a
- * multiple of 8. The matrix units of gfx90a treat subnormal f16 and bf16 numbers as zero.
+/* Computes d = activation(scale * a * b^T + c + bias) for each matrix of the batch. Products are accumulated in f32,
+ * one at a time or in the order of the device's matrix units. With TF32 each factor is first rounded to nearest, with a
+ * relative error of 2^-11; sums remain f32. sm_80 and later have matrix units for TF32; the kernels for few rows do not
+ * use them. For up to 8 rows of a there is a kernel that reads b only once; for up to 16 rows there is one if the image
+ * uses matrix units, the rows of a and b are aligned to 16 bytes and k is a multiple of 8. The matrix units of gfx90a
+ * treat subnormal f16 and bf16 numbers as zero.
  *
  * A CPU multiplies f16 and bf16 in f32 arithmetic at every level, unless KILN_GEMM_COMPUTE_DOT requests the dot-product
  * instructions that processors of level x86-64-v4 may have: AVX-512 BF16 for bf16, or AMX if the device was opened with
@@ -158,7 +158,7 @@ typedef struct kiln_gemm_fp8_params {
  * norms, measured on an H100). AMD's units accumulate in f32, over all of k if there are no scales per 128 columns;
  * gfx942's use E4M3 FNUZ, to which codes convert exactly, and those of gfx90a and gfx11 use f16, which represents E4M3
  * exactly. A code that is NaN makes its row or column of d NaN. For up to 16 rows of a there are kernels that read b
- * once, or twice if the image has no matrix units for FP8. */
+ * once, or twice if the image has no matrix-unit kernel for that many rows. */
 KILN_OPERATOR_FUNCTION(gemm_fp8_f32, kiln_gemm_fp8_params)
 KILN_OPERATOR_FUNCTION(gemm_fp8_f16, kiln_gemm_fp8_params)
 KILN_OPERATOR_FUNCTION(gemm_fp8_bf16, kiln_gemm_fp8_params)
@@ -251,7 +251,7 @@ typedef struct kiln_gemm_nvfp4_params {
  * in f32, with one rounding to the precision at the end. Products are added one at a time, or in the order of the
  * device's matrix units. Codes and scales beyond k do not affect the result, whatever their values. A scale that is NaN
  * makes its row or column of d NaN. For up to 16 rows of a there are kernels that read b once, or twice if the image
- * has no matrix units for NVFP4. */
+ * has no matrix-unit kernel for that many rows. */
 KILN_OPERATOR_FUNCTION(gemm_nvfp4_f32, kiln_gemm_nvfp4_params)
 KILN_OPERATOR_FUNCTION(gemm_nvfp4_f16, kiln_gemm_nvfp4_params)
 KILN_OPERATOR_FUNCTION(gemm_nvfp4_bf16, kiln_gemm_nvfp4_params)

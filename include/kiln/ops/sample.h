@@ -124,9 +124,9 @@ typedef struct kiln_tree_accept_params {
                              * parent is not from 0 to its own number - 1 is not accepted */
     int64_t batch;
     int64_t nodes;         /* at most KILN_TREE_NODES_MOST, 1024 */
-    int64_t depth;         /* nodes of a path; deeper nodes are not accepted */
+    int64_t depth;         /* maximum number of nodes of a path; deeper nodes are not accepted */
     int64_t vocabulary;    /* at most 2^22; 0 without logits */
-    int64_t trees;         /* 1: all sequences have the same tree; in general, those after the last tree use the last */
+    int64_t trees;         /* sequence i uses tree i, or the last tree if i >= trees; 1: all use the same tree */
     int64_t logits_stride; /* between nodes; 0: vocabulary */
     float temperature;     /* with rule TYPICAL: divides the logits, 1e-6 to 1e6; 0: 1 */
     float epsilon;         /* with rule TYPICAL: see below, 1e-9 to 1; 0: 0.09 */
@@ -177,9 +177,9 @@ typedef struct kiln_tree_verify_sampled_params {
     const void *row_position; /* [batch], of index_type, the position of each sequence; NULL: position for all */
     int64_t batch;
     int64_t nodes;         /* at most KILN_TREE_NODES_MOST, 1024 */
-    int64_t depth;         /* nodes of a path; deeper nodes are not accepted */
+    int64_t depth;         /* maximum number of nodes of a path; deeper nodes are not accepted */
     int64_t vocabulary;    /* at most 2^22 */
-    int64_t trees;         /* 1: all sequences have the same tree; in general, those after the last tree use the last */
+    int64_t trees;         /* sequence i uses tree i, or the last tree if i >= trees; 1: all use the same tree */
     int64_t target_stride; /* between nodes; 0: vocabulary */
     int64_t draft_stride;  /* between nodes; 0: vocabulary */
     int64_t seed;          /* of the random numbers */
