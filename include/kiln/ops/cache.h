@@ -134,9 +134,9 @@ typedef struct kiln_kv_compact_params {
 } kiln_kv_compact_params;
 
 /* For each sequence and each i less than its accepted, the cache rows of node path[i] are copied, bit for bit, to those
- * of node i. The accepted tokens are then contiguous in the slots that follow the sequence's previous tokens, and
- * kiln_blocks_truncate removes the rest. Nodes and slots that do not exist are skipped. The slots of one call must be
- * distinct. <kiln/tree.h> creates trees and finds paths. */
+ * of node i. The accepted tokens are then at the positions where the sequence continues, and kiln_blocks_truncate
+ * removes the rest. Nodes and slots that do not exist are skipped. The slots of one call must be distinct.
+ * <kiln/tree.h> creates trees and finds paths. */
 KILN_OPERATOR_FUNCTION(kv_compact_f32, kiln_kv_compact_params)
 KILN_OPERATOR_FUNCTION(kv_compact_f16, kiln_kv_compact_params)
 KILN_OPERATOR_FUNCTION(kv_compact_bf16, kiln_kv_compact_params)

@@ -326,6 +326,7 @@ typedef struct kiln_gemm_w4a16_params {
  * round q * scale + zero; those of gfx90a treat subnormal numbers as 0. For few rows of a the integers may be
  * multiplied before they are scaled: an infinity in a may then produce NaN, and sums of numbers above 1e37 may
  * overflow, where multiplying by q * scale + zero would do neither.
+ *
  * On NVIDIA, only the portable kernels multiply canonical weights. An image with matrix-unit kernels for sm80_v1 is
  * faster with weights in that layout; other images reject them. With sm80_v1, n must be a multiple of 16 and k a
  * multiple of 64, and the rows of a, the weights and pre_scale must be 16-byte aligned; a product with up to 16 rows

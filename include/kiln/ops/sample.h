@@ -86,10 +86,10 @@ typedef struct kiln_sample_params {
     int32_t index_type; /* kiln_index_type of row_position */
 } kiln_sample_params;
 
-/* Temperature is applied first, then top_k and min_p (Nguyen et al., arXiv 2407.01082), then top_p (Holtzman et al.,
- * arXiv 1904.09751) to the columns that remain. The column is drawn from the softmax over the columns that are left.
- * Equal logits are ranked by column. -inf and NaN are never drawn; a +inf is always drawn. Every backend draws the same
- * column.
+/* Draws one column per row. Temperature is applied first, then top_k and min_p (Nguyen et al., arXiv 2407.01082), then
+ * top_p (Holtzman et al., arXiv 1904.09751) to the columns that those keep. The column is drawn from the softmax over
+ * the remaining columns. Equal logits are ranked by column. -inf and NaN are never drawn; if a row contains +inf, a
+ * +inf is drawn. Every backend draws the same column.
  *
  * Random numbers come from Philox (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011). With
  * row_seed a row's number depends only on its seed and its position, so a request gets the same tokens in any row of
