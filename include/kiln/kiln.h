@@ -263,7 +263,7 @@ KILN_API kiln_status kiln_device_get_info(const kiln_device *device, kiln_device
  * does, or 0 if info is NULL. */
 KILN_API size_t kiln_device_uuid_text(const kiln_device_info *info, char *text, size_t size);
 
-/* Formats a device's PCI address, "0000:41:00.0", in the same way. */
+/* Formats a device's PCI address, such as "0000:41:00.0", in the same way. */
 KILN_API size_t kiln_device_pci_text(const kiln_device_info *info, char *text, size_t size);
 
 /* Enables peer access: kernels on device may read and write the memory of peer, another GPU of the same backend, and
@@ -294,7 +294,7 @@ typedef struct kiln_stream {
     void *state;  /* private */
 } kiln_stream;
 
-enum { KILN_STREAM_TIMING = 1 }; /* ROCm: events on this stream can be timed, by profiling; elsewhere always */
+enum { KILN_STREAM_TIMING = 1 }; /* ROCm: enables timing of events, by profiling; elsewhere it is always enabled */
 
 /* Opens a stream of the device. flags: 0 or KILN_STREAM_TIMING. Release with kiln_stream_close.
  * Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
@@ -387,7 +387,7 @@ KILN_API kiln_status kiln_host_register(kiln_device *device, void *memory, size_
  * accepted. */
 KILN_API void kiln_host_unregister(kiln_device *device, void *memory);
 
-/* Gets the device's free and total memory in bytes; free memory is what the allocations of all processes leave. CPU:
+/* Gets the device's free and total memory in bytes; the free memory accounts for the allocations of all processes. CPU:
  * the memory of the machine. Returns KILN_OK, KILN_ERROR_INVALID_ARGUMENT, KILN_ERROR_UNSUPPORTED (ROCm: older runtimes
  * and kernel drivers do not report it), KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_FORKED, KILN_ERROR_DEVICE_LOST,
  * KILN_ERROR_DRIVER. */
