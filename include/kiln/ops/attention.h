@@ -46,7 +46,7 @@ typedef struct kiln_mha_params {
     int64_t v_stride;
     int64_t max_seqlen_q; /* with cu_seqlens_q: the maximum number of queries of any sequence, 0: tokens; without: 0. At
                            * most 2^31 - 1 when multiplied by heads / kv_heads */
-    int64_t max_seqlen_k; /* with cu_seqlens_k: the most keys of any sequence, 0: kv_tokens; without: 0 */
+    int64_t max_seqlen_k; /* with cu_seqlens_k: the maximum number of keys of any sequence, 0: kv_tokens; without: 0 */
     int64_t window_left;  /* the number of keys that a query attends to up to and including its own position; 0: all. At
                            * most 2^31 - 1. FlashAttention's window_size excludes the position: its w is w + 1 here, its
                            * -1 is 0 */
@@ -205,8 +205,8 @@ typedef struct kiln_mha_quantize_params {
     int64_t q_stride;     /* between tokens; 0: packed */
     int64_t k_stride;
     int64_t v_stride;
-    int64_t max_seqlen_k;  /* with cu_seqlens_k: the most keys of any sequence, 0: kv_tokens; without: 0 */
-    void *workspace;       /* 16-byte aligned; may be NULL where its size is 0 */
+    int64_t max_seqlen_k;  /* with cu_seqlens_k: the maximum number of keys of any sequence, 0: kv_tokens; without: 0 */
+    void *workspace;       /* 16-byte aligned; may be NULL if its size is 0 */
     size_t workspace_size; /* at least kiln_mha_quantize_<precision>_workspace_size() */
     int32_t code_type;     /* kiln_mha_code_type of q_codes and k_codes */
     int32_t reserved;      /* must be 0 */
@@ -421,8 +421,8 @@ typedef struct kiln_mha_quantize_nvfp4_params {
     int64_t q_stride;    /* between tokens; 0: packed */
     int64_t k_stride;
     int64_t v_stride;
-    int64_t max_seqlen_k;  /* with cu_seqlens_k: the most keys of any sequence, 0: kv_tokens; without: 0 */
-    void *workspace;       /* 16-byte aligned; may be NULL where its size is 0 */
+    int64_t max_seqlen_k;  /* with cu_seqlens_k: the maximum number of keys of any sequence, 0: kv_tokens; without: 0 */
+    void *workspace;       /* 16-byte aligned; may be NULL if its size is 0 */
     size_t workspace_size; /* at least kiln_mha_quantize_nvfp4_<precision>_workspace_size() */
 } kiln_mha_quantize_nvfp4_params;
 

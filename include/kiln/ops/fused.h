@@ -22,7 +22,7 @@ extern "C" {
 
 typedef struct kiln_rmsnorm_fp8_params {
     uint8_t *codes; /* [rows, cols], OCP E4M3 on every device */
-    float *scales;  /* [rows, scale_cols], output; NULL: not written */
+    float *scales;  /* [rows, scale_cols]; NULL: not written */
     void *sum; /* [rows, cols]: x + residual, output; may be x or residual, with the same stride; NULL: not written */
     const void *x;        /* [rows, cols] */
     const void *residual; /* [rows, cols]; NULL: none is added */
@@ -55,7 +55,7 @@ KILN_OPERATOR_FUNCTION(rmsnorm_fp8_bf16, kiln_rmsnorm_fp8_params)
 
 typedef struct kiln_rmsnorm_int8_params {
     int8_t *codes; /* [rows, cols], from -127 to 127 */
-    float *scales; /* [rows, scale_cols], output; NULL: not written */
+    float *scales; /* [rows, scale_cols]; NULL: not written */
     void *sum; /* [rows, cols]: x + residual, output; may be x or residual, with the same stride; NULL: not written */
     const void *x;        /* [rows, cols] */
     const void *residual; /* [rows, cols]; NULL: none is added */
@@ -83,7 +83,7 @@ KILN_OPERATOR_FUNCTION(rmsnorm_int8_bf16, kiln_rmsnorm_int8_params)
 typedef struct kiln_rmsnorm_nvfp4_params {
     uint8_t *codes;      /* [rows, 8 * scale_cols], two columns per byte, the first in the low half */
     uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, laid out as scale_layout states */
-    float *global_scale; /* [rows], output; NULL: not written */
+    float *global_scale; /* [rows]; NULL: not written */
     void *sum; /* [rows, cols]: x + residual, output; may be x or residual, with the same stride; NULL: not written */
     const void *x;        /* [rows, cols] */
     const void *residual; /* [rows, cols]; NULL: none is added */
@@ -112,7 +112,7 @@ KILN_OPERATOR_FUNCTION(rmsnorm_nvfp4_bf16, kiln_rmsnorm_nvfp4_params)
 
 typedef struct kiln_silu_mul_fp8_params {
     uint8_t *codes;   /* [rows, cols], OCP E4M3 on every device */
-    float *scales;    /* [rows, scale_cols], output; NULL: not written */
+    float *scales;    /* [rows, scale_cols]; NULL: not written */
     const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row contains gate, then up */
     const void *up;   /* [rows, cols] or NULL */
     int64_t rows;
@@ -138,7 +138,7 @@ KILN_OPERATOR_FUNCTION(silu_mul_fp8_bf16, kiln_silu_mul_fp8_params)
 
 typedef struct kiln_silu_mul_int8_params {
     int8_t *codes;    /* [rows, cols], from -127 to 127 */
-    float *scales;    /* [rows, scale_cols], output; NULL: not written */
+    float *scales;    /* [rows, scale_cols]; NULL: not written */
     const void *gate; /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row contains gate, then up */
     const void *up;   /* [rows, cols] or NULL */
     int64_t rows;
@@ -163,7 +163,7 @@ KILN_OPERATOR_FUNCTION(silu_mul_int8_bf16, kiln_silu_mul_int8_params)
 typedef struct kiln_silu_mul_nvfp4_params {
     uint8_t *codes;      /* [rows, 8 * scale_cols], two columns per byte, the first in the low half */
     uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, laid out as scale_layout states */
-    float *global_scale; /* [rows], output; NULL: not written */
+    float *global_scale; /* [rows]; NULL: not written */
     const void *gate;    /* [rows, cols]; if up is NULL, [rows, 2 * cols]: each row contains gate, then up */
     const void *up;      /* [rows, cols] or NULL */
     int64_t rows;

@@ -22,7 +22,7 @@ extern "C" {
 /* ---- amax: the greatest magnitudes of x, by tensor, row, group or block ------------------------------------------ */
 
 typedef struct kiln_amax_params {
-    float *y;      /* [scale_rows, scale_cols], written */
+    float *y;      /* [scale_rows, scale_cols], output */
     const void *x; /* [rows, cols] */
     int64_t rows;
     int64_t cols;          /* at most 2^31 - 1 */
@@ -54,7 +54,7 @@ KILN_WORKSPACE_FUNCTION(amax_bf16, kiln_amax_params)
 
 typedef struct kiln_quantize_fp8_params {
     uint8_t *codes;     /* [rows, cols], OCP E4M3 on every device */
-    float *scales;      /* [scale_rows, scale_cols], output; NULL: not written */
+    float *scales;      /* [scale_rows, scale_cols]; NULL: not written */
     const void *x;      /* [rows, cols] */
     const float *given; /* [scale_rows, scale_cols]: the scales to use; NULL: amax / smax */
     const float *amax;  /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given
@@ -90,7 +90,7 @@ KILN_OPERATOR_FUNCTION(quantize_fp8_bf16, kiln_quantize_fp8_params)
 
 typedef struct kiln_quantize_int8_params {
     int8_t *codes;      /* [rows, cols], from -127 to 127 */
-    float *scales;      /* [scale_rows, scale_cols], output; NULL: not written */
+    float *scales;      /* [scale_rows, scale_cols]; NULL: not written */
     const void *x;      /* [rows, cols] */
     const float *given; /* [scale_rows, scale_cols]: the scales to use; NULL: amax / smax */
     const float *amax;  /* [scale_rows, scale_cols]: the greatest magnitudes; NULL: computed from x. Not read if given
@@ -117,7 +117,7 @@ KILN_OPERATOR_FUNCTION(quantize_int8_bf16, kiln_quantize_int8_params)
 typedef struct kiln_quantize_nvfp4_params {
     uint8_t *codes;      /* [rows, 8 * scale_cols], two columns per byte, the first in the low half */
     uint8_t *scales;     /* [scale_rows, scale_cols], OCP E4M3 on every device, laid out as scale_layout states */
-    float *global_scale; /* [global_rows], output; NULL: not written */
+    float *global_scale; /* [global_rows]; NULL: not written */
     const void *x;       /* [rows, cols] */
     const float *given;  /* [global_rows], the global scales; NULL: amax / 2688 */
     const float *amax;   /* [global_rows], the greatest magnitudes; not read, and may be NULL, if given is not NULL */

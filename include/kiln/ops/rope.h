@@ -46,7 +46,7 @@ typedef struct kiln_rope_params {
  * angles are exact at every position, and sine and cosine have an error of at most 1.2e-7; a table is as accurate as
  * its contents. To use vLLM's cos_sin_cache, [positions, 2 * pairs], set sines = cosines + pairs and table_stride = 2 *
  * pairs. To use Hugging Face's cos and sin, which have a row for each token and contain every column twice, set
- * positions = NULL, the same table_stride and KILN_ROPE_HALF. */
+ * positions = NULL, table_stride = 2 * pairs and layout = KILN_ROPE_HALF. */
 KILN_OPERATOR_FUNCTION(rope_f32, kiln_rope_params)
 KILN_OPERATOR_FUNCTION(rope_f16, kiln_rope_params)
 KILN_OPERATOR_FUNCTION(rope_bf16, kiln_rope_params)

@@ -72,7 +72,7 @@ typedef struct kiln_softmax_update_params {
     const float *before; /* [3, rows], the states so far; NULL: empty states */
     const float *other;  /* [3, rows], states to merge with those; NULL: none */
     int64_t rows;
-    int64_t cols;     /* at most 2^31 - 1; 0 where x is NULL */
+    int64_t cols;     /* at most 2^31 - 1; 0 if x is NULL */
     int64_t x_stride; /* 0: cols */
 } kiln_softmax_update_params;
 

@@ -20,7 +20,7 @@ typedef enum kiln_vector_code {
 
 typedef struct kiln_quantize_embedding_params {
     uint8_t *codes; /* [rows, code_cols] */
-    float *scales;  /* [rows], output; NULL: not written. Of binary codes they are 1 */
+    float *scales;  /* [rows]; NULL: not written. Of binary codes they are 1 */
     const void *x;  /* [rows, cols] */
     int64_t rows;
     int64_t cols;         /* at most 16384 */
