@@ -7,9 +7,9 @@
  * is a multiple of 16 bytes; with other strides elements are read one at a time. If there are few rows, scales per row
  * are then computed fastest in two calls: amax, and the quantising operator with its result as amax.
  *
- * These return KILN_ERROR_INVALID_ARGUMENT: a negative stride; elements that overlap, unless x_stride is at least (cols
- * - 1) * x_col_stride + 1, the extent of a row, or x_col_stride is at least (rows - 1) * x_stride + 1, the extent of a
- * column; and an x with an extent of 2^60 elements or more. */
+ * The operators return KILN_ERROR_INVALID_ARGUMENT for a negative stride; for overlapping elements, that is, unless
+ * x_stride is at least (cols - 1) * x_col_stride + 1, the extent of a row, or x_col_stride is at least
+ * (rows - 1) * x_stride + 1, the extent of a column; and for an x with an extent of 2^60 elements or more. */
 #ifndef KILN_OPS_QUANTIZE_H
 #define KILN_OPS_QUANTIZE_H
 
