@@ -1,8 +1,8 @@
 /* The interface between the loader and a backend: one table of functions, none of them optional.
  *
- * The loader checks arguments for NULL, sizes and states before it calls; a backend checks what only it can know. Each
- * function returns a status and sets the error text. Vendor errors are mapped once, in <name>_status.c; the text keeps
- * the call, the vendor's name of the error and its number. */
+ * Before calling, the loader checks arguments for NULL, sizes and states; a backend checks only what the loader cannot.
+ * Each function returns a status and sets the error text. Vendor errors are mapped once, in <name>_status.c; the text
+ * keeps the failed call and the vendor's error name and number. */
 #ifndef KILN_LOADER_BACKEND_H
 #define KILN_LOADER_BACKEND_H
 
@@ -14,39 +14,41 @@ struct kiln__backend {
     kiln_backend_id id;
     const char *name;
 
-    /* Finds the driver (once per process, thread safe) and counts its devices. *out_count = 0 with the reason in this
-     * thread's error text and KILN_OK if it is absent (no library, a stub, no device); a driver that is there and does
-     * not work is a failure. No lock of the registry's is held, here and below: a driver may fork. */
+    /* Finds the driver (once per process, thread safe) and counts its devices. If it is absent (no library, a stub, no
+     * device), *out_count is 0, the reason is in this thread's error text, and the result is KILN_OK; a driver that is
+     * present but does not work is a failure. Neither this nor any function below is called with a registry lock held:
+     * a driver may fork. */
     kiln_status (*count)(int32_t *out_count);
 
-    /* Sets the UUID, PCI address and NUMA node in info of the device of its ordinal, as far as the driver tells; the
-     * others stay. The device need not be open. */
+    /* Fills in the UUID, PCI address and NUMA node of the device with info's ordinal, as far as the driver reports
+     * them, and leaves other fields alone. The device need not be open. */
     kiln_status (*identify)(kiln_device_info *info);
-    /* Opens device->info.ordinal: sets device->native, ->key_context and ->info. options has its full size. One
-     * call at a time. On failure nothing is kept. */
+    /* Opens device->info.ordinal: sets device->native, ->key_context and ->info. options has its full size. Calls are
+     * serialised. On failure nothing is retained. */
     kiln_status (*device_open)(kiln_device *device, const kiln_device_options *options);
-    /* Releases device->native. Never fails; quiet on a driver that is shutting down. Not called in a forked child. */
+    /* Releases device->native. Never fails, even if the driver is shutting down. Not called in a forked child. */
     void (*device_close)(kiln_device *device);
     /* peer is another device of this backend. */
     kiln_status (*device_enable_peer)(kiln_device *device, kiln_device *peer);
-    /* The driver told the application of an error, by its number, which is not 0. */
+    /* Handles an error that the driver reported to the application. error is the driver's number, never 0. */
     void (*device_lose)(kiln_device *device, uint32_t error);
 
-    /* Loads module->image: sets module->native and, for each kernel, function, arguments_size, info from the driver.
-     * A refusal of this image alone is KILN_ERROR_NO_IMAGE (the next candidate is tried); anything else ends the load.
-     */
+    /* Loads module->image: sets module->native and each kernel's function, arguments_size, and the parts of info that
+     * the driver supplies. KILN_ERROR_NO_IMAGE means that only this image was refused and the next candidate is tried;
+     * any other error ends the load. */
     kiln_status (*module_load)(kiln_module *module);
     void (*module_unload)(kiln_module *module);
     kiln_status (*module_variable)(const kiln_module *module, const char *name, void **out_address, size_t *out_size);
-    /* Sets *out_capturing if the stream is being captured: nothing is loaded on it then. */
+    /* Whether the stream is being captured; if so, nothing is loaded on it. */
     kiln_status (*stream_capturing)(kiln_stream *stream, bool *out_capturing);
 
     kiln__launch_function launch;
-    kiln__launch_function launch_plain; /* need not look for zero dimensions and clusters: there are none */
+    kiln__launch_function launch_plain; /* called only if no dimension is 0 and there is no cluster */
     kiln_status (*kernel_attributes)(const kiln_kernel *kernel, kiln_kernel_attributes *out_attributes);
     kiln_status (*kernel_occupancy)(const kiln_kernel *kernel, uint32_t threads, uint32_t dynamic_shared_bytes,
                                     uint32_t *out_blocks);
-    /* Writes the map of a tensor and a box of it, of so many elements in each dimension: 128 bytes aligned to 64. */
+    /* Encodes a tensor map into out_map, 128 bytes aligned to 64. box has the box's size in each dimension, in
+     * elements. */
     kiln_status (*tensor_map_encode)(const kiln_kernel *kernel, const kiln__tensor_layout *tensor, const uint16_t *box,
                                      void *out_map);
 
@@ -71,7 +73,7 @@ struct kiln__backend {
                         kiln_copy_direction direction);
     kiln_status (*fill)(kiln_stream *stream, void *destination, uint8_t value, size_t size);
 
-    /* event->device and ->flags are set; the backend keeps its own in event->native. */
+    /* event->device and ->flags are set by the caller; event->native is the backend's. */
     kiln_status (*event_create)(kiln_event *event);
     kiln_status (*event_borrow)(kiln_event *event, void *native);
     void (*event_destroy)(kiln_event *event);
@@ -81,39 +83,39 @@ struct kiln__backend {
     kiln_status (*event_elapsed)(kiln_event *start, kiln_event *end, double *out_nanoseconds);
 };
 
-/* The status of a count that found no driver, or no device: there are none, which is no failure. The text says why. */
+/* Maps KILN_ERROR_NO_DRIVER to KILN_OK for count: having no driver or device is no failure. Keeps the error text. */
 static inline kiln_status kiln__absent_is_none(kiln_status status) {
     return status == KILN_ERROR_NO_DRIVER ? KILN_OK : status;
 }
 
-/* A dimension of a launch, of which 0 means 1. */
+/* A launch dimension, with 0 replaced by 1. */
 static inline uint32_t kiln__at_least_one(uint32_t dimension) {
     return dimension + !dimension;
 }
 
-/* device->launch with arguments of the given size: a kernel whose image does not state their size takes any. */
+/* Calls device->launch with arguments_size in place of the kernel's, which its image may not state. */
 kiln_status kiln__launch(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config,
                          const void *arguments, size_t arguments_size) __attribute__((cold));
 
-/* Refuses a launch's flags: unknown ones, and all of a backend that has none. KILN_OK without flags. */
+/* For backends without launch flags: refuses any flag. Returns KILN_OK if none is set. */
 kiln_status kiln__launch_flags_refuse(const kiln_kernel *kernel, const kiln_launch_config *config)
     __attribute__((cold));
-/* The same for unknown ones alone. */
+/* Refuses unknown launch flags only. */
 kiln_status kiln__launch_flags_check(const kiln_kernel *kernel, const kiln_launch_config *config) __attribute__((cold));
 
-/* stream_set_programmatic of a backend that has no such launches. */
+/* stream_set_programmatic for backends without programmatic launches. */
 kiln_status kiln__stream_programmatic_refuse(kiln_stream *stream, bool on) __attribute__((cold));
 
-/* tensor_map_encode of a backend that has none. */
+/* tensor_map_encode for backends without tensor maps. */
 kiln_status kiln__tensor_map_refuse(const kiln_kernel *kernel, const kiln__tensor_layout *tensor, const uint16_t *box,
                                     void *out_map) __attribute__((cold));
 
 struct kiln_event {
     kiln_device *device;
     void *native;
-    uint64_t stamp; /* free for the backend */
+    uint64_t stamp; /* for the backend's use */
     uint32_t flags; /* KILN_EVENT_ bits */
-    bool borrowed;  /* by event_borrow; this and the next are kept by the loader */
+    bool borrowed;  /* from event_borrow; this and the next are the loader's */
     bool recorded;
 };
 
@@ -121,7 +123,7 @@ struct kiln_event {
 #include "loader/backends.def"
 #undef KILN_BACKEND
 
-/* The backend's table, or NULL for KILN_BACKEND_ANY and numbers that are none. */
+/* The backend's table; NULL for KILN_BACKEND_ANY and invalid ids. */
 const kiln__backend *kiln__backend_find(kiln_backend_id id);
 
 #endif

@@ -1,17 +1,17 @@
-/* exp and ln in f64, without libm, which the library does not need for anything else. */
+/* exp and ln in f64, without libm, which nothing else in the library needs. */
 #ifndef KILN_LOADER_ELEMENTARY_H
 #define KILN_LOADER_ELEMENTARY_H
 
 #include <stdint.h>
 #include <string.h>
 
-/* ln 2 in two parts; the first has 32 bits, so that its products with exponents are exact. */
+/* ln 2 in two parts; the high one has 32 bits, so that its products with exponents are exact. */
 #define KILN__LN2_HIGH 0x1.62e42feep-1
 #define KILN__LN2_LOW  0x1.a39ef35793c76p-33
 
-/* e^x for x <= 700; relative error at most 3e-16; 0 below e^-700; NaN stays.
+/* e^x for x <= 700; relative error at most 3e-16; 0 for x < -700; NaN for NaN.
  *
- * x = n ln 2 + r with |r| <= ln 2 / 2; Taylor's series of e^r to r^13, whose rest is below 5e-18. Adding 1.5 * 2^52
+ * x = n ln 2 + r with |r| <= ln 2 / 2; the Taylor series of e^r to r^13 has a remainder below 5e-18. Adding 1.5 * 2^52
  * rounds n to an integer, which is then in the low bits. */
 static inline double kiln__exp(double x) {
     const double magic = 0x1.8p52;
@@ -27,7 +27,7 @@ static inline double kiln__exp(double x) {
     return x < -700 ? 0 : p * scale;
 }
 
-/* ln x for normal x; relative error at most 6e-16; -inf for 0; NaN stays, and +inf.
+/* ln x for normal x; relative error at most 6e-16; -inf for 0; +inf and NaN are returned as they are.
  *
  * x = m 2^n with m in [sqrt 1/2, sqrt 2); ln m = 2 artanh z with z = (m - 1) / (m + 1), a series in z^2 <= 0.03. */
 static inline double kiln__ln(double x) {

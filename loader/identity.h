@@ -5,10 +5,9 @@
 #include <kiln/kiln.h>
 #include <stdbool.h>
 
-enum { KILN__IDENTITY_SIZE = 48 }; /* the text of either */
+enum { KILN__IDENTITY_SIZE = 48 }; /* of the text of either, NUL included */
 
-/* Whether text is the UUID or the PCI address of the device that info describes, as kiln_device_options' id takes it.
- */
+/* Whether text, in the forms that kiln_device_options.id accepts, is the UUID or PCI address of info's device. */
 bool kiln__identity_is(const kiln_device_info *info, const char *text);
 
 #endif

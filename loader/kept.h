@@ -1,6 +1,5 @@
-/* The slots of a table of what was computed before, which all threads share and for which none waits. Any number of
- * threads may read a slot while none writes it, and one may write it while none reads it; a thread that may not
- * computes the result instead. */
+/* Try-locks for the slots of a cache that all threads share. A slot has any number of readers or one writer. No thread
+ * waits: one that cannot get the slot computes the result instead. */
 #ifndef KILN_LOADER_KEPT_H
 #define KILN_LOADER_KEPT_H
 
@@ -10,10 +9,10 @@
 
 enum { KILN__KEPT_WRITING = INT32_MIN };
 
-/* How many threads read the slot, and the bit of WRITING. */
+/* The number of readers, plus KILN__KEPT_WRITING while the slot is written. */
 typedef _Atomic int32_t kiln__kept;
 
-/* True: the slot may be read until kiln__kept_read_end. */
+/* If true, the slot may be read until kiln__kept_read_end. */
 static inline bool kiln__kept_read_begin(kiln__kept *slot) {
     if (atomic_fetch_add_explicit(slot, 1, memory_order_acquire) >= 0) return true;
     atomic_fetch_sub_explicit(slot, 1, memory_order_relaxed);
@@ -24,7 +23,7 @@ static inline void kiln__kept_read_end(kiln__kept *slot) {
     atomic_fetch_sub_explicit(slot, 1, memory_order_release);
 }
 
-/* True: the slot may be written until kiln__kept_write_end. */
+/* If true, the slot may be written until kiln__kept_write_end. */
 static inline bool kiln__kept_write_begin(kiln__kept *slot) {
     int32_t nobody = 0;
     return atomic_compare_exchange_strong_explicit(slot, &nobody, KILN__KEPT_WRITING, memory_order_acquire,

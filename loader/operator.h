@@ -1,5 +1,5 @@
-/* What the host sides of all operators share: finding their loaded kernels with one acquire load, and params that may
- * grow. */
+/* Shared by the host sides of all operators: finding loaded kernels with one acquire load, and extensible params
+ * structs. */
 #ifndef KILN_LOADER_OPERATOR_H
 #define KILN_LOADER_OPERATOR_H
 
@@ -9,13 +9,13 @@
 kiln_status kiln__operator_load(kiln_stream *stream, unsigned slot, const kiln_bundle *bundle, const char *part)
     __attribute__((cold));
 
-/* What is loaded in the slot on the stream's device, its kernels in the part's order; NULL before. */
+/* The module in the slot on the stream's device, with its kernels in the part's order; NULL if not loaded yet. */
 static inline const kiln_module *kiln__operator_get(kiln_stream *stream, unsigned slot) {
     return atomic_load_explicit(&stream->device->operators[slot], memory_order_acquire);
 }
 
-/* kiln_launch for an operator's own kernel on its own stream, in a plain shape: of the launch's checks only the
- * device's state is left. */
+/* kiln_launch for an operator's own kernel, on a stream of its device, without zero dimensions or clusters. Of the
+ * checks of a launch only that of the device's state is needed. */
 static inline kiln_status kiln__operator_launch(kiln_stream *stream, const kiln_kernel *kernel,
                                                 const kiln_launch_config *config, const void *arguments,
                                                 size_t arguments_size) {
@@ -28,8 +28,8 @@ static inline kiln_status kiln__operator_launch(kiln_stream *stream, const kiln_
 /* Whether this kernel, launched on the stream, may begin before the preceding one has ended. */
 bool kiln__operator_overlaps(const kiln_stream *stream, const kiln_kernel *kernel);
 
-/* Whether the device takes a launch of this shape, else KILN_ERROR_INVALID_ARGUMENT under the function's name: for the
- * second launch of a call, before the first one goes out. */
+/* Checks that the device allows a launch of this shape; if not, KILN_ERROR_INVALID_ARGUMENT with name, the function's,
+ * in the text. Lets a call check its second launch before making the first. */
 static inline kiln_status kiln__operator_fits(const kiln_stream *stream, const char *name,
                                               const kiln_launch_config *config) {
     const uint64_t columns = (uint64_t)config->grid[0] * config->block[0];
@@ -42,8 +42,8 @@ static inline kiln_status kiln__operator_fits(const kiln_stream *stream, const c
     return KILN_OK;
 }
 
-/* Copies params of a caller that was compiled against another version: a short struct gets a zero tail, a long one must
- * have one. name is the function's and argument what it calls the struct, for the text. */
+/* Copies params from a caller compiled against another version: a shorter struct is padded with zeros; the excess of a
+ * longer one must be zero. name (of the function) and argument (of its parameter) are for the error text. */
 kiln_status kiln__params_copy(const char *name, const char *argument, void *copy, size_t size, const void *params,
                               size_t params_size) __attribute__((cold));
 
