@@ -1,6 +1,6 @@
 /* The subset of the CUDA driver's binary interface that kiln calls, declared here so that no toolkit header is needed.
  *
- * Handles point to the driver's own incomplete structs, so an application's CUstream is a kiln__cu_stream.
+ * Handles are pointers to the driver's own incomplete structs, so an application's CUstream is a kiln__cu_stream.
  * tests/unit/cuda_abi_test.c compares every line of this file and of symbols.def with a toolkit's cuda.h. */
 #ifndef KILN_LOADER_CUDA_ABI_H
 #define KILN_LOADER_CUDA_ABI_H
@@ -21,7 +21,7 @@ typedef struct CUevent_st *kiln__cu_event;
 struct CUtensorMap_st; /* 128 bytes, aligned to 64 */
 struct CUuuid_st;      /* 16 bytes */
 
-/* Every number of the driver's that kiln uses: (name without CU_, value). */
+/* Every constant of the driver that kiln uses: (name without CU_, value). */
 #define KILN__CU_NUMBER_MAP(X)                                \
     X(DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1)              \
     X(DEVICE_ATTRIBUTE_WARP_SIZE, 10)                         \
@@ -75,7 +75,7 @@ enum {
 #define KILN__CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define KILN__CU_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
 
-/* CUlaunchAttribute, with those of its values that kiln uses; the driver's union has 64 bytes. */
+/* CUlaunchAttribute, with only the values that kiln uses; the driver's union is 64 bytes. */
 typedef struct kiln__cu_launch_attribute {
     kiln__cu_enum id;
     uint32_t pad;

@@ -1,9 +1,9 @@
-/* The functions of the CUDA backend, one file per noun; cuda_backend.c has the table of them, and loader/backend.h says
- * what each does.
+/* The functions of the CUDA backend, one source file per noun. cuda_backend.c has their table; loader/backend.h
+ * documents them.
  *
- * A device's native is its CUcontext itself, so that a launch can compare it with one load. It is the device's primary
- * context, retained, or the application's, borrowed (key_context is then the same). A stream's native is the CUstream;
- * its state is a set of bits, KILN__CUDA_STREAM_... . */
+ * A device's native is the CUcontext itself, so that a launch can compare it with one load: the device's primary
+ * context, retained, or one borrowed from the application (then also key_context). A stream's native is the CUstream;
+ * its state is a set of KILN__CUDA_STREAM_ bits. */
 #ifndef KILN_LOADER_CUDA_BACKEND_H
 #define KILN_LOADER_CUDA_BACKEND_H
 
@@ -11,15 +11,15 @@
 #include "loader/cuda/cuda_driver.h"
 #include "loader/cuda/cuda_status.h"
 
-/* A driver call that fails ends the function with its status. */
+/* Makes a driver call and, on failure, returns its status from the calling function. */
 #define KILN__CUDA_TRY(device, call, ...)                                                                \
     do {                                                                                                 \
         kiln__cu_result kiln__cuda_result = kiln__cuda.call(__VA_ARGS__);                                \
         if (KILN__UNLIKELY(kiln__cuda_result)) return kiln__cuda_fail(device, #call, kiln__cuda_result); \
     } while (0)
 
-/* The device's context is current on this thread from enter to leave. It is compared with what is current on every
- * call, never remembered: the application may change it between two calls. */
+/* The device's context is current on this thread from enter to leave. The current context is queried each time and
+ * never cached, because the application may change it between two calls. */
 typedef struct kiln__cuda_scope {
     kiln__cu_context previous;
     kiln__cu_enum capture_mode; /* the thread's, if relaxed */
@@ -27,11 +27,11 @@ typedef struct kiln__cuda_scope {
 } kiln__cuda_scope;
 
 kiln_status kiln__cuda_enter(kiln_device *device, kiln__cuda_scope *out_scope);
-/* The same in the relaxed capture mode, in which loading and freeing disturb no capture of this or another thread. */
+/* The same in relaxed capture mode, in which loading and freeing do not disturb a capture of this or another thread. */
 kiln_status kiln__cuda_enter_relaxed(kiln_device *device, kiln__cuda_scope *out_scope);
 void kiln__cuda_leave(kiln__cuda_scope *scope);
 
-/* One driver call with the device's context current. A call that fails ends the function with its status. */
+/* KILN__CUDA_TRY with the device's context current. */
 #define KILN__CUDA_CALL(device, call, ...)                                                               \
     do {                                                                                                 \
         kiln__cuda_scope kiln__cuda_here;                                                                \
@@ -41,8 +41,8 @@ void kiln__cuda_leave(kiln__cuda_scope *scope);
         if (KILN__UNLIKELY(kiln__cuda_result)) return kiln__cuda_fail(device, #call, kiln__cuda_result); \
     } while (0)
 
-/* One driver call that releases something, without disturbing a capture. Nothing can be done about a failure: the
- * driver may be shutting down, or the context may be gone, and the thing with it. */
+/* Releases something with one driver call, without disturbing a capture. Failures are ignored: the driver may be
+ * shutting down, or the context may be gone, and the thing with it. */
 #define KILN__CUDA_RELEASE(device, call, thing)                                   \
     do {                                                                          \
         kiln__cuda_scope kiln__cuda_here;                                         \

@@ -1,4 +1,4 @@
-/* libcuda.so.1, found with dlopen: its functions, and whether it can be used. */
+/* libcuda.so.1, opened with dlopen: its functions, and whether it can be used. */
 #ifndef KILN_LOADER_CUDA_DRIVER_H
 #define KILN_LOADER_CUDA_DRIVER_H
 
@@ -12,19 +12,18 @@ typedef struct kiln__cuda_table {
 #undef KILN_CUDA
 } kiln__cuda_table;
 
-/* The one table of the process. A call through it costs a launch one load. Valid, and constant, once
- * kiln__cuda_driver_ready has returned KILN_OK; every open device has seen to that. */
+/* The process's one table, which costs a launch one load. Valid and constant once kiln__cuda_driver_ready has returned
+ * KILN_OK, and so whenever a device is open. */
 extern kiln__cuda_table kiln__cuda __attribute__((visibility("hidden")));
 
-/* Finds, opens and initialises the driver on the first call that succeeds; a failure is not kept, so that a later call
- * tries again. Thread safe, and a fork at any moment leaves no lock behind in the child. The library is never closed.
- * Returns KILN_OK; KILN_ERROR_NO_DRIVER (absent, a stub, no device: these alone let another backend be asked);
- * KILN_ERROR_DRIVER_TOO_OLD (it lacks a function, or does not fit the kernel's module or the device);
- * KILN_ERROR_FORKED (its initialisation began before a fork, by kiln or by the application); KILN_ERROR_OUT_OF_MEMORY;
- * KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
+/* Finds, opens and initialises the driver, once: after a failure, the next call tries again. Thread safe; a fork at any
+ * moment leaves no lock held in the child. The library is never closed. Returns KILN_OK; KILN_ERROR_NO_DRIVER (absent,
+ * a stub, or no device; only this lets another backend be tried); KILN_ERROR_DRIVER_TOO_OLD (it lacks a function, or
+ * does not match the kernel module or the device); KILN_ERROR_FORKED (kiln or the application began to initialise it
+ * before a fork); KILN_ERROR_OUT_OF_MEMORY; KILN_ERROR_DEVICE_LOST; KILN_ERROR_DRIVER. */
 kiln_status kiln__cuda_driver_ready(void);
 
-/* The driver's CUDA version, major * 1000 + minor * 10, and the name that it was opened by. After readiness. */
+/* The driver's CUDA version, major * 1000 + minor * 10, and the name under which it was opened. Valid once ready. */
 int32_t kiln__cuda_driver_version(void);
 const char *kiln__cuda_driver_library(void);
 

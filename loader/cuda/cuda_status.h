@@ -11,14 +11,14 @@ enum {
 #undef KILN_CUDA_ERROR
 };
 
-/* The status of a failed driver call, with the text "call: CUDA_ERROR_NAME (number)". A result after which the context
- * is of no use marks the device lost; device may be NULL where there is none yet. result must not be 0. */
+/* The status of a failed driver call, with the text "call: CUDA_ERROR_NAME (number)". Marks the device lost if result
+ * leaves the context unusable; device may be NULL if there is none yet. result must not be 0. */
 kiln_status kiln__cuda_fail(kiln_device *device, const char *call, kiln__cu_result result) __attribute__((cold));
 
-/* Marks the device lost by an error that the application was told of. */
+/* Marks the device lost because of an error that was reported to the application. */
 void kiln__cuda_device_lose(kiln_device *device, uint32_t error);
 
-/* A driver call that reports success without a handle is not believed: KILN_ERROR_DRIVER. */
+/* KILN_ERROR_DRIVER, for a driver call that reported success but returned no handle. */
 kiln_status kiln__cuda_fail_empty(const char *call) __attribute__((cold));
 
 #endif
