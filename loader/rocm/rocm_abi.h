@@ -1,5 +1,5 @@
 /* The subset of the HSA runtime's binary interface that kiln calls, declared here so that no ROCm header is needed to
- * build. (HSA Runtime Programmer's Reference 1.2; AMD's extensions as ROCr has them.)
+ * build. (HSA Runtime Programmer's Reference 1.2; AMD's extensions as in ROCr.)
  * tests/unit/rocm_abi_test.c compares every line with the vendor's headers where they are installed. */
 #ifndef KILN_LOADER_ROCM_ABI_H
 #define KILN_LOADER_ROCM_ABI_H

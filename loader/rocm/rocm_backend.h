@@ -1,5 +1,5 @@
-/* The structures of the ROCm backend, and its functions, one file per noun; rocm_backend.c has the table of them, and
- * loader/backend.h says what each does. */
+/* The structures of the ROCm backend and its functions, one source file per noun. rocm_backend.c has their table;
+ * loader/backend.h documents them. */
 #ifndef KILN_LOADER_ROCM_BACKEND_H
 #define KILN_LOADER_ROCM_BACKEND_H
 
@@ -8,16 +8,16 @@
 #include "loader/rocm/rocm_signal.h"
 
 enum {
-    KILN__ROCM_QUEUES = 4,        /* per device; further streams share */
-    KILN__ROCM_RING_SLOTS = 1024, /* for the kernargs of a stream's launches, each of which takes one or more */
+    KILN__ROCM_QUEUES = 4,        /* per device; further streams share them */
+    KILN__ROCM_RING_SLOTS = 1024, /* for kernargs, per stream; a launch takes one or more */
     KILN__ROCM_SLOT_BYTES = 512,
     KILN__ROCM_RING_SECTIONS = 16,
     KILN__ROCM_SECTION_SLOTS = KILN__ROCM_RING_SLOTS / KILN__ROCM_RING_SECTIONS,
     KILN__ROCM_KERNARG_MOST = KILN__ROCM_SECTION_SLOTS * KILN__ROCM_SLOT_BYTES,
-    KILN__ROCM_GPUS = 128, /* that pinned memory is granted to */
+    KILN__ROCM_GPUS = 128, /* that are given access to pinned memory */
 };
 
-/* A queue of kiln's. */
+/* A queue that kiln owns. */
 typedef struct kiln__rocm_queue {
     kiln__hsa_queue *queue; /* NULL: not created */
     uint32_t streams;
@@ -28,34 +28,34 @@ typedef struct kiln__rocm_freed kiln__rocm_freed;
 
 /* device->native */
 typedef struct kiln__rocm_device {
-    /* What a launch may not exceed. Grids are in work-items. */
+    /* Limits of a launch. Grids are in work-items. */
     uint32_t block_max[3];
     uint32_t block_size_max;
     uint32_t grid_max[3];
     uint32_t grid_size_max;
-    uint32_t line_max; /* work-items of a grid of one dimension */
+    uint32_t line_max; /* work-items of a one-dimensional grid */
 
     kiln__hsa_agent agent;
-    kiln__hsa_agent gpus[KILN__ROCM_GPUS]; /* every GPU of the runtime's, as far as there is room */
+    kiln__hsa_agent gpus[KILN__ROCM_GPUS]; /* the runtime's GPUs, up to KILN__ROCM_GPUS */
     int32_t gpu_count;
     kiln__hsa_agent host; /* the CPU agent that owns the two host pools */
     kiln__hsa_pool device_pool;
     kiln__hsa_pool host_pool;
     kiln__hsa_pool kernarg_pool;
     uint32_t queue_packets;
-    uint64_t ticks_per_second; /* of the system clock: timeouts and dispatch times */
+    uint64_t ticks_per_second; /* of the system clock, for timeouts and dispatch times */
     uint32_t waves_per_unit;   /* wave slots of a compute unit */
     uint32_t simds_per_unit;
 
     kiln__rocm_signals signals;
     pthread_mutex_t queue_lock; /* guards queues */
     kiln__rocm_queue queues[KILN__ROCM_QUEUES];
-    pthread_mutex_t pages_lock; /* guards pages */
-    void *pages;                /* what fills copy from; NULL before the first */
-    pthread_mutex_t freed_lock; /* guards freed */
-    kiln__rocm_freed *freed;    /* memory that streams have freed and that the runtime still has as allocated */
-    pthread_mutex_t peers_lock; /* guards peers */
-    kiln__hsa_agent peers[KILN__ROCM_GPUS]; /* that device memory is granted to, the device's own agent first */
+    pthread_mutex_t pages_lock;             /* guards pages */
+    void *pages;                            /* source of fills; NULL before the first */
+    pthread_mutex_t freed_lock;             /* guards freed */
+    kiln__rocm_freed *freed;                /* freed by streams, not yet returned to the runtime */
+    pthread_mutex_t peers_lock;             /* guards peers */
+    kiln__hsa_agent peers[KILN__ROCM_GPUS]; /* with access to device memory; first, the device's own agent */
     uint32_t peer_count;
     kiln_device *device;
     bool takes_faults;
@@ -69,38 +69,38 @@ typedef struct kiln__rocm_kernel {
     uint32_t private_bytes;
     uint32_t kernarg_bytes;
     uint32_t threads_max; /* per block: the smaller of the kernel's and the device's limit */
-    uint32_t line_max;    /* threads of a block of one dimension */
-    uint32_t dynamic_max; /* bytes of LDS left for the launch */
+    uint32_t line_max;    /* threads of a one-dimensional block */
+    uint32_t dynamic_max; /* bytes of dynamic LDS that a launch may have */
     uint32_t arguments_bytes;
-    uint32_t slots;      /* of the ring, that its kernargs take */
-    uint32_t last_place; /* in a section, from which they fit */
+    uint32_t slots;      /* ring slots that its kernargs take */
+    uint32_t last_place; /* last slot of a section at which they fit */
     uint32_t vgprs;
     uint32_t wave_size;
-    uint32_t hidden_count; /* 0 for most: the launch pays nothing then */
+    uint32_t hidden_count; /* mostly 0; then a launch pays nothing */
     kiln__hidden_argument hidden[KILN__HSACO_HIDDEN_MAX];
 } kiln__rocm_kernel;
 
 /* stream->state */
 typedef struct kiln__rocm_stream {
-    /* What a launch touches, first. */
-    uint64_t slots;         /* taken so far: the ring's next one is this count */
-    uint32_t header;        /* of the next launch: behind a wait of the host's it acquires at system scope */
-    uint32_t header_behind; /* of a launch behind another */
+    /* First, what a launch touches. */
+    uint64_t slots;         /* taken so far; modulo the ring's size, the next one */
+    uint32_t header;        /* of the next launch; acquires at system scope after a host wait */
+    uint32_t header_behind; /* of a launch that follows another */
     uint8_t *ring;          /* kernargs */
     kiln__hsa_queue *queue;
     kiln__hsa_dispatch_packet *packets;
     uint64_t packet_mask;
-    uint64_t read_seen; /* the queue's read index when last looked at: never ahead of it */
+    uint64_t read_seen; /* the queue's read index when last loaded: a lower bound */
     kiln__hsa_signal doorbell;
     kiln__rocm_device *rocm;
 
     kiln__hsa_signal
         sections[KILN__ROCM_RING_SECTIONS]; /* 0 once the section's last launch of the previous lap is done */
     kiln__hsa_signal idle;                  /* what sync waits for */
-    kiln__hsa_signal mark;                  /* what query looks at: 0 when the marked work is done */
-    uint64_t marked;                        /* the work up to there, as kiln__rocm_queue_work counts it */
-    uint64_t barriers;                      /* barrier packets; with the slots, the stream's work */
-    void *staging;                          /* pinned, for pageable memory; NULL before the first such copy */
+    kiln__hsa_signal mark;                  /* what query polls: 0 when the marked work is done */
+    uint64_t marked;                        /* kiln__rocm_queue_work at the mark */
+    uint64_t barriers;                      /* barrier packets; plus slots: the stream's work */
+    void *staging;                          /* pinned, for copies of pageable memory; NULL before the first */
     kiln__rocm_queue *own;                  /* NULL: the queue is borrowed */
     bool timing;
 } kiln__rocm_stream;
@@ -112,16 +112,16 @@ kiln_status kiln__rocm_device_open(kiln_device *device, const kiln_device_option
 void kiln__rocm_device_close(kiln_device *device);
 kiln_status kiln__rocm_device_enable_peer(kiln_device *device, kiln_device *peer);
 
-/* rocm_fault.c: page faults and the runtime's other events, of which it reports one per process. */
-/* Adds an open device; with takes_faults its agent's faults are handled here. Returns KILN_OK, KILN_ERROR_UNSUPPORTED,
- * KILN_ERROR_DRIVER, KILN_ERROR_DEVICE_LOST (the runtime has reported a fault, and will report no other). */
+/* rocm_fault.c: page faults and other runtime events. The runtime reports one per process. */
+/* Adds an open device; if it has takes_faults, its agent's faults lose it. Returns KILN_OK, KILN_ERROR_UNSUPPORTED,
+ * KILN_ERROR_DRIVER, KILN_ERROR_DEVICE_LOST (the runtime has reported a fault and will not report another). */
 kiln_status kiln__rocm_faults_join(kiln__rocm_device *rocm);
 void kiln__rocm_faults_leave(kiln__rocm_device *rocm);
 
-/* rocm_agent.c: what the runtime says of an agent. */
-/* Lists the GPUs that can run code, as far as there is room; *out_count is how many there are. */
+/* rocm_agent.c: properties of agents. */
+/* Lists up to room GPUs that can run code; *out_count is the number of all of them. */
 kiln_status kiln__rocm_agents(kiln__hsa_agent *agents, int32_t room, int32_t *out_count);
-/* Sets the UUID, PCI address and NUMA node, as far as the runtime tells them. */
+/* Fills in the UUID, PCI address and NUMA node, as far as the runtime reports them. */
 void kiln__rocm_agent_identify(kiln__hsa_agent agent, kiln_device_info *info);
 /* Finds the CPU agent with the pools for host memory and kernargs, and the GPU's pools and limits. */
 kiln_status kiln__rocm_agent_describe(kiln__rocm_device *rocm, kiln_device_info *info);
@@ -157,12 +157,12 @@ kiln_status kiln__rocm_host_alloc(kiln_device *device, size_t size, void **out_m
 void kiln__rocm_host_free(kiln_device *device, void *memory);
 kiln_status kiln__rocm_host_register(kiln_device *device, void *memory, size_t size, void **out_device_memory);
 void kiln__rocm_host_unregister(kiln_device *device, void *memory);
-/* Memory of a pool that count agents can reach. */
+/* Allocates memory from a pool and gives count agents access to it. */
 kiln_status kiln__rocm_pool_alloc(kiln_device *device, kiln__hsa_pool pool, const kiln__hsa_agent *agents,
                                   uint32_t count, size_t size, void **out_memory);
-/* rocm_order.c: returns to the runtime what streams have freed and no longer use; true if there was any. */
+/* rocm_order.c: gives the runtime back memory that streams have freed and no longer use; true if any. */
 bool kiln__rocm_freed_release(kiln__rocm_device *rocm);
-/* Returns all of it. No stream is open. */
+/* Returns all freed memory. No stream may be open. */
 void kiln__rocm_freed_close(kiln__rocm_device *rocm);
 kiln_status kiln__rocm_copy(kiln_stream *stream, void *destination, const void *source, size_t size,
                             kiln_copy_direction direction);

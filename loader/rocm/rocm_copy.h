@@ -1,4 +1,4 @@
-/* Copies by the runtime's copy engines, in stream order. */
+/* Stream-ordered copies by the runtime's copy engines. */
 #ifndef KILN_LOADER_ROCM_COPY_H
 #define KILN_LOADER_ROCM_COPY_H
 
@@ -6,7 +6,7 @@
 
 enum { KILN__ROCM_RUN_MOST = 64 }; /* copies of a run */
 
-/* Between memory that the device can reach. The agents are those whose memory it is. */
+/* A copy between memory that the device can access. The agents own the memory. */
 typedef struct kiln__rocm_copy_piece {
     void *to;
     kiln__hsa_agent to_agent;
@@ -15,15 +15,15 @@ typedef struct kiln__rocm_copy_piece {
     size_t size;
 } kiln__rocm_copy_piece;
 
-/* Hands a run of copies, one behind the other, to the engine in stream order. *out_copied is the signal of the last one
- * that the engine has, with a hold for the caller; NULL if it was given nothing. Once it has all of them only the loss
- * of the device is an error; if it refuses one, those before it are waited for. Returns KILN_OK,
+/* Submits a run of copies, each after the previous one, to the engine in stream order. *out_copied is the signal of the
+ * last submitted copy, with a hold for the caller; NULL if none was submitted. Once all are submitted, the only error
+ * is the loss of the device; if the engine refuses one, those before it are waited for. Returns KILN_OK,
  * KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_DEVICE_LOST, KILN_ERROR_DRIVER. */
 kiln_status kiln__rocm_copies_begin(kiln__rocm_stream *stream, const kiln__rocm_copy_piece *pieces, uint32_t count,
                                     kiln__rocm_signal **out_copied);
 
-/* Gives up the signal. After an error, status, the engine has a second to be done, since its copies may outlive the
- * device's queues; false if it is not: then it may read and write its memory at any time. */
+/* Drops the caller's hold. If status is an error, first waits up to a second for the engine, whose copies may outlive
+ * the device's queues. False if it did not finish: it may still access the copies' memory at any time. */
 bool kiln__rocm_copies_end(kiln__rocm_device *rocm, kiln__rocm_signal *copied, kiln_status status);
 
 #endif

@@ -1,10 +1,10 @@
-/* The HSA runtime (ROCr), found with dlopen and started once per process. */
+/* The HSA runtime (ROCr), opened with dlopen and initialised once per process. */
 #ifndef KILN_LOADER_ROCM_DRIVER_H
 #define KILN_LOADER_ROCM_DRIVER_H
 
 #include "loader/rocm/rocm_status.h"
 
-/* The runtime's functions. Valid, and constant, once kiln__rocm_driver_ready has returned KILN_OK. */
+/* The runtime's functions. Valid and constant once kiln__rocm_driver_ready has returned KILN_OK. */
 typedef struct kiln__rocm_table {
 #define KILN_HSA(field, exported, required, result, parameters) result(*field) parameters;
 #include "loader/rocm/symbols.def"
@@ -13,15 +13,15 @@ typedef struct kiln__rocm_table {
 
 extern kiln__rocm_table kiln__rocm;
 
-/* Finds and starts the runtime, on the first call that succeeds; a failure is not kept. hsa_init is called once in a
- * process that has a GPU, and hsa_shut_down never: the application may use the same copy. Thread safe, and a fork at
- * any moment leaves no lock behind in the child. Returns KILN_OK; KILN_ERROR_NO_DRIVER (no runtime, or no kernel
- * driver, /dev/kfd, below it: these alone let another backend be asked); KILN_ERROR_DRIVER_TOO_OLD (the runtime lacks a
- * function); KILN_ERROR_DRIVER (/dev/kfd is there, and the user may not open it or the runtime does not start);
- * KILN_ERROR_FORKED in a child of a process that started the runtime. */
+/* Finds and initialises the runtime, once: after a failure, the next call tries again. In a process that has a GPU,
+ * hsa_init is called once, and hsa_shut_down never: the application may use the same copy. Thread safe; a fork at any
+ * moment leaves no lock held in the child. Returns KILN_OK; KILN_ERROR_NO_DRIVER (no runtime, or no kernel driver,
+ * /dev/kfd; only this lets another backend be tried); KILN_ERROR_DRIVER_TOO_OLD (the runtime lacks a function);
+ * KILN_ERROR_DRIVER (/dev/kfd exists, but the user may not open it or hsa_init fails); KILN_ERROR_FORKED in a child of
+ * a process that initialised the runtime. */
 kiln_status kiln__rocm_driver_ready(void);
 
-/* The name that the runtime was opened by. After readiness. */
+/* The name under which the runtime was opened. Valid once it is ready. */
 const char *kiln__rocm_driver_library(void);
 
 /* Returns from the calling function unless kiln__rocm.field(...) succeeds. */

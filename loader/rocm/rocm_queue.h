@@ -1,16 +1,16 @@
 /* Queues and packets.
  *
- * Every packet has the barrier bit, so that a stream's work runs in order even if streams share a queue.
+ * Every packet has the barrier bit set, so that a stream's work runs in order even if streams share a queue.
  *
- * System scope writes back or invalidates the L2 cache, so launches on kiln's own queues have agent scope. The host and
- * other devices read results only after a barrier packet (a wait, a copy, an event), which has system scope on both
- * sides; after one that the host has waited for, the next launch acquires at system scope, to see what the host wrote.
- * On a borrowed queue the application may read results after any launch, so there each has system scope.
+ * System-scope fences write back or invalidate the L2 cache, so launches on kiln's own queues use agent scope. The host
+ * and other devices read results only after a barrier packet (a wait, a copy, an event), which acquires and releases at
+ * system scope; after a host wait, the next launch acquires at system scope, to see what the host wrote. On a borrowed
+ * queue the application may read results after any launch, so every launch uses system scope.
  *
  * A packet is published in this order: first take everything that can fail (a kernarg slot, a signal), then reserve the
  * packet index, wait while the queue is full, write all but the first 32 bits, store those with release, and ring the
- * doorbell. Between reserving and publishing nothing fails unless the device is lost, since an index that is reserved
- * and never published would stop the queue forever. */
+ * doorbell. Between reserving and publishing, nothing may fail unless the device is lost: an index reserved but never
+ * published would stall the queue forever. */
 #ifndef KILN_LOADER_ROCM_QUEUE_H
 #define KILN_LOADER_ROCM_QUEUE_H
 
@@ -28,14 +28,14 @@ enum {
     KILN__ROCM_BARRIER_HEADER = KILN__ROCM_HEADER | KILN__HSA_PACKET_TYPE_BARRIER_AND,
 };
 
-/* Opens or shares a queue. Returns KILN_OK, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_DRIVER. */
+/* Creates or shares a queue. Returns KILN_OK, KILN_ERROR_OUT_OF_MEMORY, KILN_ERROR_DRIVER. */
 kiln_status kiln__rocm_queue_acquire(kiln__rocm_device *rocm, bool timing, kiln__rocm_queue **out_queue);
 void kiln__rocm_queue_release(kiln__rocm_device *rocm, kiln__rocm_queue *queue);
 
 /* Waits until the packet of a reserved index may be written. Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
 kiln_status kiln__rocm_queue_wait(kiln__rocm_stream *stream, uint64_t index) __attribute__((cold));
 
-/* Waits until a signal is 0. Returns KILN_OK, KILN_ERROR_DEVICE_LOST (the packet will never be done),
+/* Waits until a signal is 0. Returns KILN_OK, KILN_ERROR_DEVICE_LOST (the packet will never complete),
  * KILN_ERROR_DRIVER (a copy failed, which loses the device). */
 kiln_status kiln__rocm_wait(kiln__rocm_device *rocm, kiln__hsa_signal signal) __attribute__((cold));
 
@@ -43,10 +43,10 @@ kiln_status kiln__rocm_wait(kiln__rocm_device *rocm, kiln__hsa_signal signal) __
  * Returns KILN_OK or KILN_ERROR_DEVICE_LOST. */
 kiln_status kiln__rocm_barrier(kiln__rocm_stream *stream, kiln__hsa_signal dependency, kiln__hsa_signal completion);
 
-/* Whether a signal is 0, as kiln__rocm_wait without waiting. */
+/* Like kiln__rocm_wait, but does not wait: *out_done is whether the signal is 0. */
 kiln_status kiln__rocm_poll(kiln__rocm_device *rocm, kiln__hsa_signal signal, bool *out_done);
 
-/* Counts the stream's packets; on a borrowed queue all of them, since the application's are the stream's work, too. */
+/* Counts the stream's packets. On a borrowed queue, the application's packets are the stream's work too. */
 static inline uint64_t kiln__rocm_queue_work(const kiln__rocm_stream *stream) {
     return stream->own ? stream->slots + stream->barriers : kiln__rocm.queue_load_write_index(stream->queue);
 }
@@ -63,7 +63,7 @@ static inline kiln__hsa_dispatch_packet *kiln__rocm_packet(kiln__rocm_stream *st
     return &stream->packets[index & stream->packet_mask];
 }
 
-/* header and setup as one word: the store that hands the packet to the device. */
+/* Stores header and setup as one word, which hands the packet to the device, and rings the doorbell. */
 static inline void kiln__rocm_publish(kiln__rocm_stream *stream, uint64_t index, void *packet, uint32_t header) {
     __atomic_store_n((uint32_t *)packet, header, __ATOMIC_RELEASE);
     kiln__rocm.signal_store_release(stream->doorbell, (kiln__hsa_signal_value)index);
