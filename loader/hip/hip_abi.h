@@ -1,6 +1,6 @@
 /* The subset of HIP's binary interface that kiln calls, declared here so that no ROCm header is needed to build. It is
- * the same from HIP 5 to HIP 7 but for one struct: hipGetDeviceProperties has that of HIP 5 in every version, and
- * hipGetDevicePropertiesR0600, which is what HIP 6 and 7 call by the former's name, has the later one.
+ * the same from HIP 5 to HIP 7, except for hipDeviceProp_t: the exported hipGetDeviceProperties fills in HIP 5's struct
+ * in every version, and hipGetDevicePropertiesR0600, to which the headers of HIP 6 and 7 map that name, the later one.
  * tests/unit/hip_abi_test.c compares every line of this file and of symbols.def with the vendor's header, where it is
  * installed. */
 #ifndef KILN_LOADER_HIP_ABI_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 typedef unsigned int kiln__hip_error; /* hipError_t; 0 is success */
-typedef unsigned int kiln__hip_enum;  /* any of its enumerations */
+typedef unsigned int kiln__hip_enum;  /* any of HIP's enumerations */
 typedef int kiln__hip_device;         /* hipDevice_t: the ordinal */
 
 typedef struct ihipModule_t *kiln__hip_module;
@@ -19,7 +19,7 @@ typedef struct ihipStream_t *kiln__hip_stream;
 typedef struct ihipEvent_t *kiln__hip_event;
 struct hipUUID_t; /* 16 bytes */
 
-/* Every number that kiln uses, in one list: (name in HIP's header, value). */
+/* Every constant that kiln uses: (name in HIP's header, value). */
 #define KILN__HIP_NUMBERS(X)                         \
     X(hipDeviceAttributeMaxThreadsPerBlock, 56)      \
     X(hipDeviceAttributeMultiprocessorCount, 63)     \
@@ -48,7 +48,7 @@ enum {
 #define KILN__HIP_LAUNCH_PARAM_BUFFER_SIZE    ((void *)2)
 #define KILN__HIP_LAUNCH_PARAM_END            ((void *)3)
 
-/* hipDeviceProp_t, of which kiln reads gcnArchName, "gfx90a:sramecc+:xnack-", alone: it is told nowhere else. */
+/* hipDeviceProp_t. kiln reads only gcnArchName, "gfx90a:sramecc+:xnack-", which is available nowhere else. */
 enum {
     KILN__HIP_ARCH_SIZE = 256,
     KILN__HIP_ARCH_AT_R0000 = 396,

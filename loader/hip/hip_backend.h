@@ -1,7 +1,7 @@
-/* The functions of the HIP backend, one file per noun; hip_backend.c has the table of them, and loader/backend.h says
- * what each does. They are the CUDA backend's on HIP's names: HIP mirrors that driver, but for its contexts. What is
- * current on a thread is a device, by its ordinal, and that is all a device here is. A stream's native is the
- * hipStream_t; its state is not NULL if kiln owns it. */
+/* The functions of the HIP backend, one source file per noun. hip_backend.c has their table; loader/backend.h documents
+ * them. They are those of the CUDA backend with HIP's names: HIP mirrors the CUDA driver, except for contexts. What is
+ * current on a thread is a device, identified by its ordinal alone. A stream's native is the hipStream_t; its state is
+ * not NULL if kiln owns it. */
 #ifndef KILN_LOADER_HIP_BACKEND_H
 #define KILN_LOADER_HIP_BACKEND_H
 
@@ -9,15 +9,15 @@
 #include "loader/hip/hip_driver.h"
 #include "loader/hip/hip_status.h"
 
-/* A call that fails ends the function with its status. */
+/* Makes a HIP call and, on failure, returns its status from the calling function. */
 #define KILN__HIP_TRY(device, call, ...)                                                              \
     do {                                                                                              \
         kiln__hip_error kiln__hip_result = kiln__hip.call(__VA_ARGS__);                               \
         if (KILN__UNLIKELY(kiln__hip_result)) return kiln__hip_fail(device, #call, kiln__hip_result); \
     } while (0)
 
-/* The device is current on this thread from enter to leave. It is compared with what is current on every call, never
- * remembered: the application may change it between two calls. */
+/* The device is current on this thread from enter to leave. The current device is queried each time and never cached,
+ * because the application may change it between two calls. */
 typedef struct kiln__hip_scope {
     int previous;
     kiln__hip_enum capture_mode; /* the thread's, if relaxed */
@@ -25,11 +25,11 @@ typedef struct kiln__hip_scope {
 } kiln__hip_scope;
 
 kiln_status kiln__hip_enter(kiln_device *device, kiln__hip_scope *out_scope);
-/* The same in the relaxed capture mode, in which loading and freeing disturb no capture of this or another thread. */
+/* The same in relaxed capture mode, in which loading and freeing do not disturb a capture of this or another thread. */
 kiln_status kiln__hip_enter_relaxed(kiln_device *device, kiln__hip_scope *out_scope);
 void kiln__hip_leave(kiln__hip_scope *scope);
 
-/* One call with the device current. A call that fails ends the function with its status. */
+/* KILN__HIP_TRY with the device current. */
 #define KILN__HIP_CALL(device, call, ...)                                                             \
     do {                                                                                              \
         kiln__hip_scope kiln__hip_here;                                                               \
@@ -39,8 +39,8 @@ void kiln__hip_leave(kiln__hip_scope *scope);
         if (KILN__UNLIKELY(kiln__hip_result)) return kiln__hip_fail(device, #call, kiln__hip_result); \
     } while (0)
 
-/* One call that releases something, disturbing no capture. Nothing can be done about a failure: the process may be
- * ending, or the device be gone and the thing with it. */
+/* Releases something with one HIP call, without disturbing a capture. Failures are ignored: the process may be exiting,
+ * or the device may be gone, and the thing with it. */
 #define KILN__HIP_RELEASE(device, call, thing)                                  \
     do {                                                                        \
         kiln__hip_scope kiln__hip_here;                                         \

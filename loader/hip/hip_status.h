@@ -11,18 +11,18 @@ enum {
 #undef KILN_HIP_ERROR
 };
 
-/* The status of a failed call, with the text "call: hipErrorName (number)". HIP keeps a thread's last error for
- * hipGetLastError: kiln has told it, so the application is not told again. A result after which nothing works marks
- * the device lost; device may be NULL where there is none yet. result must not be 0. */
+/* The status of a failed call, with the text "call: hipErrorName (number)". Clears the thread's last error
+ * (hipGetLastError), since kiln reports it. Marks the device lost if result leaves it unusable; device may be NULL if
+ * there is none yet. result must not be 0. */
 kiln_status kiln__hip_fail(kiln_device *device, const char *call, kiln__hip_error result) __attribute__((cold));
 
-/* The thread's last error is one that kiln expected. */
+/* Clears the thread's last error, after one that kiln expected. */
 void kiln__hip_forget(void);
 
-/* Marks the device lost by an error that the application was told of. */
+/* Marks the device lost because of an error that was reported to the application. */
 void kiln__hip_device_lose(kiln_device *device, uint32_t error);
 
-/* A call that reports success without a handle is not believed: KILN_ERROR_DRIVER. */
+/* KILN_ERROR_DRIVER, for a call that reported success but returned no handle. */
 kiln_status kiln__hip_fail_empty(const char *call) __attribute__((cold));
 
 #endif
