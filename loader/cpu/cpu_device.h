@@ -1,4 +1,4 @@
-/* What the CPU backend keeps for its device, in device->native. */
+/* The CPU backend's device, in device->native, and the backend's functions. */
 #ifndef KILN_LOADER_CPU_DEVICE_H
 #define KILN_LOADER_CPU_DEVICE_H
 

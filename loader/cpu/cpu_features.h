@@ -1,17 +1,17 @@
-/* The machine's instruction-set features, and the CPU level that they amount to. */
+/* The machine's instruction-set features and CPU level. */
 #ifndef KILN_LOADER_CPU_FEATURES_H
 #define KILN_LOADER_CPU_FEATURES_H
 
 #include "loader/target.h"
 
-/* KILN__CPU_WORDS: what the machine is asked. KILN__CPU_FEATURES: (name as /proc/cpuinfo has it, level that needs it,
- * word, bits that must all be set). A level needs its own rows and those of the levels below it. (x86-64 psABI, table
- * "Micro-Architecture Levels"; Linux, Documentation/arch/arm64/elf_hwcaps.) */
+/* KILN__CPU_WORDS: the words of feature bits that are read. KILN__CPU_FEATURES: (name in /proc/cpuinfo, lowest level
+ * that needs it, word, bits that must all be set). A level needs its own rows and those of all lower levels. (x86-64
+ * psABI, table "Micro-Architecture Levels"; Linux, Documentation/arch/arm64/elf_hwcaps.) */
 #if defined(__x86_64__)
 
 #define KILN__CPU_HOST "x86_64"
 
-/* An instruction set counts only if the operating system saves its registers too, which XCR0 says. */
+/* An instruction set counts only if XCR0 shows that the operating system saves its registers. */
 #define KILN__CPU_WORDS(X) \
     X(LEAF_1_ECX)          \
     X(LEAF_7_EBX)          \
@@ -67,16 +67,16 @@ typedef struct kiln__cpu_features {
     uint32_t words[KILN__CPU_WORD_COUNT];
 } kiln__cpu_features;
 
-/* Asks the machine. Words that it does not have are 0. */
+/* Reads the machine's words; those that it does not have are 0. */
 void kiln__cpu_features_read(kiln__cpu_features *out_features);
 
-/* The name of the first feature that a level of this host needs and the machine lacks; NULL if it lacks none. */
+/* The name of the first feature that the level needs and the machine lacks; NULL if none. */
 const char *kiln__cpu_features_missing(const kiln__cpu_features *features, int32_t level);
 
-/* The highest level's row, or NULL if the machine is below them all. */
+/* The row of the highest level that the machine supports; NULL if none. */
 const kiln__cpu_target *kiln__cpu_features_best(const kiln__cpu_features *features);
 
-/* The processor's own name, cut to size bytes; "aarch64" where it has none. */
+/* The processor's model name, truncated to size bytes; "aarch64" if it has none. */
 void kiln__cpu_name(char *name, size_t size);
 
 #endif

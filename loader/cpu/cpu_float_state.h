@@ -16,7 +16,7 @@ typedef struct kiln__cpu_float_state {
     uint32_t mxcsr;
 } kiln__cpu_float_state;
 
-/* Normalises this thread's state; returns what it was. */
+/* Sets this thread's state; returns the previous one. */
 static inline kiln__cpu_float_state kiln__cpu_float_enter(void) {
     enum { ALL_MASKED_NEAREST = 0x1f80 };
     kiln__cpu_float_state before = {_mm_getcsr()};

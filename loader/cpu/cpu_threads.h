@@ -5,20 +5,20 @@
 #include <sched.h>
 #include <stdint.h>
 
-/* A set of CPUs, with room for as many as Linux can be built for (8192). */
+/* A set of CPUs, large enough for any Linux kernel (8192). */
 typedef struct kiln__cpu_mask {
     cpu_set_t sets[8192 / CPU_SETSIZE];
 } kiln__cpu_mask;
 
-/* The CPUs that the calling thread may run on. Returns their number, at least 1; where the kernel does not say, the
- * mask is empty and the number is 1. */
+/* The CPUs that the calling thread may run on. Returns their number, at least 1. If the kernel does not tell, the mask
+ * is empty and the result is 1. */
 uint32_t kiln__cpu_mask_read(kiln__cpu_mask *out_mask);
 
-/* Keeps the calling thread off this one of the CPUs that it may run on, if there is another, and moves it if it is
- * there; -1: lets it run on all. *avoided, -1 at first, is the one of the call before, where it may run again. */
+/* Removes cpu from the calling thread's affinity mask, unless it is the only one left; a thread running there moves. -1
+ * removes none. *avoided, initially -1, is the CPU removed by the previous call, which is allowed again. */
 void kiln__cpu_avoid(int cpu, int *avoided);
 
-/* Tells the processor that the calling thread waits in a loop. */
+/* Hints to the processor that this is a spin-wait loop. */
 static inline void kiln__cpu_pause(void) {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -27,9 +27,9 @@ static inline void kiln__cpu_pause(void) {
 #endif
 }
 
-/* The CPU time that the cgroups of the process allow, in CPUs, rounded up: the least quota of its cgroup, version 1 or
- * 2, and of those above it. UINT32_MAX without a quota, and where /proc or /sys is missing. root is put before every
- * path that is read ("" for the machine's own). */
+/* The CPU quota of the process in CPUs, rounded up: the smallest of its cgroup (v1 or v2) and that cgroup's ancestors.
+ * UINT32_MAX if there is none, or if /proc or /sys is missing. root is prefixed to every path that is read ("" for the
+ * machine's own). */
 uint32_t kiln__cpu_quota(const char *root);
 
 #endif
