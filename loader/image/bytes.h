@@ -1,4 +1,4 @@
-/* A run of bytes inside an image, and little-endian fields at any alignment. */
+/* Byte ranges in an image, and unaligned little-endian fields. */
 #ifndef KILN_LOADER_IMAGE_BYTES_H
 #define KILN_LOADER_IMAGE_BYTES_H
 
@@ -12,12 +12,12 @@ typedef struct kiln__bytes {
     size_t size;
 } kiln__bytes;
 
-/* Whether [offset, offset + length) lies in [0, size): no sum that could wrap. */
+/* Whether [offset, offset + length) lies in [0, size), computed without overflow. */
 static inline bool kiln__within(uint64_t offset, uint64_t length, uint64_t size) {
     return offset <= size && length <= size - offset;
 }
 
-/* Whether the bytes are those of a text, its NUL byte apart. */
+/* Whether the bytes equal text, without its NUL. */
 static inline bool kiln__bytes_are(const void *at, size_t size, const char *text) {
     return size == strlen(text) && (size == 0 || memcmp(at, text, size) == 0);
 }

@@ -1,9 +1,9 @@
 /* A bounded reader of ELF files: 64-bit, little-endian, as GPU images are. (System V ABI, chapters 4 and 5.)
  *
- * kiln__elf_read checks the header and both tables completely: every offset, size, alignment and name. What it
- * accepts can then be read without further checks; the other functions rely on an index below its count. Nothing is
+ * kiln__elf_read checks the header and both tables completely: every offset, size, alignment and name. What it accepts
+ * can be read without further checks; the other functions require only that indices are below their count. Nothing is
  * copied or allocated: strings and bytes point into the file, which must outlive their use. Drivers take images without
- * a length, so the extents are checked here or nowhere. */
+ * a length, so extents are checked here or nowhere. */
 #ifndef KILN_LOADER_IMAGE_ELF_H
 #define KILN_LOADER_IMAGE_ELF_H
 
@@ -49,9 +49,9 @@ typedef struct kiln__elf_section {
     uint32_t link;
     uint32_t info;
     uint64_t address;
-    uint64_t memory_size; /* what it takes when loaded; equals bytes.size unless it has no bits */
+    uint64_t memory_size; /* size when loaded; equals bytes.size unless SHT_NOBITS */
     uint64_t entry_size;
-    kiln__bytes bytes; /* empty for a section without bits */
+    kiln__bytes bytes; /* empty for SHT_NOBITS */
 } kiln__elf_section;
 
 typedef struct kiln__elf_program {
@@ -64,12 +64,12 @@ typedef struct kiln__elf_program {
 } kiln__elf_program;
 
 typedef struct kiln__elf_note {
-    kiln__bytes name; /* its NUL byte included */
+    kiln__bytes name; /* NUL included */
     kiln__bytes description;
     uint32_t type;
 } kiln__elf_note;
 
-/* A symbol table, checked. */
+/* A checked symbol table. */
 typedef struct kiln__elf_symbols {
     const uint8_t *entries;
     size_t count;
@@ -80,13 +80,13 @@ typedef struct kiln__elf_symbol {
     const char *name;
     uint8_t type;
     uint8_t binding;
-    uint8_t other;    /* the machine's own flags */
-    uint16_t section; /* its index; may be a reserved number or beyond the last section */
+    uint8_t other;    /* st_other, machine-specific flags */
+    uint16_t section; /* index; may be reserved or beyond the last section */
     uint64_t value;
     uint64_t size;
 } kiln__elf_symbol;
 
-/* Whether the bytes begin as an ELF file does. */
+/* Whether the bytes begin with the ELF magic. */
 bool kiln__elf_is(const void *bytes, size_t size);
 
 /* Reads and checks a whole file: header, section headers, program headers.
@@ -97,8 +97,8 @@ kiln_status kiln__elf_read(const void *bytes, size_t size, kiln__elf *out_elf);
 kiln__elf_section kiln__elf_section_at(const kiln__elf *elf, uint32_t index);
 kiln__elf_program kiln__elf_program_at(const kiln__elf *elf, uint32_t index);
 
-/* Reads the note in front of *rest and moves *rest behind it. alignment is the segment's: 8, or else taken as 4.
- * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE. */
+/* Reads the note at *rest and advances *rest past it. alignment is the segment's; any value but 8 means 4. Returns
+ * KILN_OK, KILN_ERROR_CORRUPT_IMAGE. */
 kiln_status kiln__elf_note_next(kiln__bytes *rest, uint64_t alignment, kiln__elf_note *out_note);
 
 /* Checks the symbol table in a section of this file. Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE. */

@@ -1,5 +1,5 @@
 /* The metadata of an AMD code object: the arguments and resources of its kernels. (LLVM, "User Guide for AMDGPU
- * Backend", Code Object V3 to V6 Metadata.) The bytes are not trusted: everything is bounded. */
+ * Backend", Code Object V3 to V6 Metadata.) The bytes are not trusted: every read is bounds-checked. */
 #ifndef KILN_LOADER_IMAGE_HSACO_H
 #define KILN_LOADER_IMAGE_HSACO_H
 
@@ -50,9 +50,9 @@ typedef struct kiln__hidden_argument {
 enum { KILN__HSACO_HIDDEN_MAX = 32 };
 
 typedef struct kiln__hsaco_kernel {
-    kiln__bytes name;        /* in the metadata, as the next: any bytes but NUL */
+    kiln__bytes name;        /* this and the next point into the metadata: any bytes but NUL */
     kiln__bytes symbol;      /* what HSA looks up: name.kd */
-    uint32_t arguments_size; /* of the explicit arguments: the end of the last one, padding of one struct included;
+    uint32_t arguments_size; /* of the explicit arguments: the end of the last one, including padding if it is a struct;
                               * kernarg_size if the metadata lists no arguments */
     uint32_t kernarg_size;   /* of the whole segment */
     uint32_t kernarg_align;
@@ -68,25 +68,24 @@ typedef struct kiln__hsaco_kernel {
 } kiln__hsaco_kernel;
 
 typedef struct kiln__hsaco {
-    char target[32];              /* "gfx942:sramecc+:xnack-" as e_flags say: unstated features are "any" */
+    char target[32];              /* "gfx942:sramecc+:xnack-" from e_flags; features not stated are "any" */
     uint32_t code_object_version; /* 3 to 6 */
     uint32_t kernel_count;
-    const uint8_t *metadata; /* the msgpack, inside the inspected bytes */
+    const uint8_t *metadata; /* MessagePack, inside the inspected bytes */
     size_t metadata_size;
-    kiln__bytes kernels; /* the metadata from the first kernel's on */
+    kiln__bytes kernels; /* the metadata from the first kernel on */
 } kiln__hsaco;
 
 /* Reads the ELF header and notes and counts the kernels.
  * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_UNSUPPORTED. */
 kiln_status kiln__hsaco_read(const void *bytes, size_t size, kiln__hsaco *out_hsaco);
 
-/* Reads the kernel in front of *rest, which starts as hsaco->kernels, and moves *rest to the next one's: for those who
- * read all kernel_count of them. Returns as kiln__hsaco_read; UNSUPPORTED is for more than KILN__HSACO_HIDDEN_MAX
- * hidden arguments. */
+/* Reads the kernel at *rest, initially hsaco->kernels, and advances *rest to the next; kernel_count calls read all.
+ * Returns as kiln__hsaco_read; KILN_ERROR_UNSUPPORTED means more than KILN__HSACO_HIDDEN_MAX hidden arguments. */
 kiln_status kiln__hsaco_kernel_next(kiln__bytes *rest, kiln__hsaco_kernel *out_kernel);
 
-/* Reads one kernel's metadata, by number. Returns as kiln__hsaco_kernel_next; KILN_ERROR_INVALID_ARGUMENT for an index
- * beyond the last. */
+/* Reads one kernel's metadata, by number. Returns as kiln__hsaco_kernel_next, or KILN_ERROR_INVALID_ARGUMENT if index
+ * is out of range. */
 kiln_status kiln__hsaco_kernel_read(const kiln__hsaco *hsaco, uint32_t index, kiln__hsaco_kernel *out_kernel);
 
 #endif

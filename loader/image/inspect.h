@@ -1,4 +1,4 @@
-/* A device image of any kind, read kernel by kernel: what kiln_image_inspect and kiln_image_verify share. */
+/* A reader of device images of any kind, kernel by kernel, for kiln_image_inspect and kiln_image_verify. */
 #ifndef KILN_LOADER_IMAGE_INSPECT_H
 #define KILN_LOADER_IMAGE_INSPECT_H
 
@@ -27,8 +27,8 @@ typedef struct kiln__image_reader {
     };
 } kiln__image_reader;
 
-/* Recognises an image by its content and reads what it says of itself. The bytes must outlive the reader.
- * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_UNSUPPORTED (another format: the text names it and says what to
+/* Recognises an image's format by its content and reads its properties. The bytes must outlive the reader.
+ * Returns KILN_OK, KILN_ERROR_CORRUPT_IMAGE, KILN_ERROR_UNSUPPORTED (another format; the text names it and says what to
  * do). */
 kiln_status kiln__image_open(const void *bytes, size_t size, kiln__image_reader *out_reader,
                              kiln_image_facts *out_facts);
