@@ -1,10 +1,10 @@
-/* What calls do on a simulated device: its driver counts (docs/simulators.md), and a real one has no such functions. */
+/* Counters of calls on a simulated device. Only simulated drivers (docs/simulators.md) have the functions for this. */
 #ifndef KILN_CLI_COUNT_H
 #define KILN_CLI_COUNT_H
 
 #include "loader/cli/measure.h"
 
-/* The counters that are shown, by the names that the simulated drivers give them. */
+/* The counters that are shown, by their names in the simulated drivers. */
 #define COUNTERS(X)         \
     X(instructions)         \
     X(lane_instructions)    \
@@ -33,10 +33,10 @@ typedef struct counting {
     int (*counter)(uint64_t launch, const char *name, uint64_t *out_value);
 } counting;
 
-/* True if the device is a simulated one; its functions are then in *out_counting. */
+/* Whether the device is simulated; if so, sets *out_counting to its driver's functions. */
 bool counting_find(const kiln_device_info *info, counting *out_counting);
 
-/* Runs the operation once, waits for it, and adds up what its launches counted. */
+/* Runs the operation once, waits for it, and sums the counters of its launches. */
 kiln_status count_call(const counting *from, kiln_stream *stream, measured_operation operation, void *user,
                        counts *out_counts);
 

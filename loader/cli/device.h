@@ -1,15 +1,15 @@
-/* Devices by the names that commands take and show: "cpu", "cuda:0", "rocm:1", "hip:0". */
+/* Device names, as commands accept and print them: "cpu", "cuda:0", "rocm:1", "hip:0". */
 #ifndef KILN_CLI_DEVICE_H
 #define KILN_CLI_DEVICE_H
 
 #include "loader/cli/cli.h"
 
-/* Opens the device of that name ("cuda" is "cuda:0"), or the best there is for NULL; for one of HIP's, loads HIP. Gives
- * CLI_OK, or the exit code after a message. Close with kiln_device_close. */
+/* Opens the named device ("cuda" is "cuda:0"), or the best one for NULL. Loads HIP for a "hip" device. Returns CLI_OK,
+ * or the exit code after a message. Close with kiln_device_close. */
 int device_open(const char *command, const char *name, kiln_device **out_device);
 
-/* Loads libamdhip64, which the library never does by itself: the command is the program that lives in HIP. False: it is
- * not there, with what was tried, on the heap, in *out_why. */
+/* Loads libamdhip64, which the library never does: here the command is the HIP application. If it cannot, returns false
+ * with the attempts, on the heap, in *out_why. */
 bool device_load_hip(char **out_why);
 
 /* "cuda:0" */

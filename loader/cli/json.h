@@ -1,8 +1,7 @@
-/* Writes JSON (RFC 8259), indented, as it goes: nothing is kept in memory.
+/* A streaming writer of indented JSON (RFC 8259).
  *
- * A key is given inside an object and NULL inside an array or at the top. Strings are the caller's bytes: what is not
- * valid UTF-8 becomes U+FFFD, and control characters, DEL and the C1 controls are escaped, so that the output is safe
- * to show on a terminal. */
+ * key is the key in an object, and NULL in an array or at the top level. In strings, invalid UTF-8 becomes U+FFFD, and
+ * control characters, DEL and the C1 controls are escaped, so that the output is safe to show on a terminal. */
 #ifndef KILN_CLI_JSON_H
 #define KILN_CLI_JSON_H
 
@@ -15,12 +14,12 @@ enum { JSON_DEPTH = 16 };
 typedef struct json_writer {
     FILE *file;
     unsigned depth;
-    bool filled;            /* the innermost object or array has an element */
-    char close[JSON_DEPTH]; /* what ends each open object or array */
+    bool filled;            /* the innermost object or array is not empty */
+    char close[JSON_DEPTH]; /* the closing bracket of each open object or array */
 } json_writer;
 
-/* Opens an object or array; json_close ends the innermost one, and the line after the outermost. Initialise json with
- * its file alone: (json_writer){.file = stdout}. */
+/* Open an object or array; json_close closes the innermost one and, after the outermost, ends the line. Initialise json
+ * with only its file: (json_writer){.file = stdout}. */
 void json_object(json_writer *json, const char *key);
 void json_array(json_writer *json, const char *key);
 void json_close(json_writer *json);

@@ -1,7 +1,7 @@
 /* NumPy's .npy files, versions 1 to 3: one dense array in C order.
  *
- * npy_parse_header is total: it takes any bytes, trusts none of them and reads nothing beyond them. npy_read adds the
- * file: regular files only, whose size is exactly the one that the header promises. */
+ * npy_parse_header accepts any bytes, trusts none and never reads beyond them. npy_read accepts only regular files of
+ * exactly the size that the header implies. */
 #ifndef KILN_CLI_NPY_H
 #define KILN_CLI_NPY_H
 
@@ -36,7 +36,7 @@ size_t npy_dtype_size(npy_dtype dtype);
 npy_dtype npy_dtype_find(const char *name);
 
 enum {
-    NPY_HEADER_LIMIT = 64 * 1024 + 12, /* longest header that is read, with what stands before its dict */
+    NPY_HEADER_LIMIT = 64 * 1024 + 12, /* longest header accepted, including what precedes its dict */
     NPY_DIMENSIONS = 32,               /* NumPy's own limit before 2.0 */
     NPY_ERROR_SIZE = 256,
 };
@@ -45,22 +45,22 @@ typedef struct npy_header {
     npy_dtype dtype;
     uint32_t dimensions; /* 0: a single element */
     int64_t shape[NPY_DIMENSIONS];
-    uint64_t data_offset; /* in the file: size of everything before the elements */
-    uint64_t data_size;   /* bytes of the elements; below 2^63, as is the product of the dimensions that are not 0 */
+    uint64_t data_offset; /* of the elements in the file */
+    uint64_t data_size;   /* in bytes; below 2^63, as is the product of the nonzero dimensions */
 } npy_header;
 
-/* Reads a header from the start of a file. size may be less than the file's: NPY_HEADER_LIMIT bytes always suffice.
- * On failure gives false and one sentence without a name in error; *out_header is then zero. Bytes of the file that
- * stand in the sentence are as they were: escape it. */
+/* Reads a header from the start of a file. size may be less than the file's: NPY_HEADER_LIMIT bytes always suffice. On
+ * failure returns false, with a sentence that does not name the file in error, and zeroes *out_header. The sentence may
+ * quote bytes of the file unescaped: escape it. */
 bool npy_parse_header(const uint8_t *bytes, size_t size, npy_header *out_header, char error[NPY_ERROR_SIZE]);
 
-/* Writes the header of version 1.0, padded to 64 bytes, for dtype, dimensions and shape. Gives its size, at most
+/* Writes the header of version 1.0, padded to 64 bytes, for dtype, dimensions and shape. Returns its size, at most
  * NPY_WRITTEN_SIZE. */
 enum { NPY_WRITTEN_SIZE = 1024 };
 size_t npy_format_header(const npy_header *header, char bytes[NPY_WRITTEN_SIZE]);
 
-/* Reads a whole file. *out_data is the caller's to free() (not NULL, also if there is no element). On failure gives
- * false and a sentence, as npy_parse_header. */
+/* Reads a whole file. The caller frees *out_data with free(); it is not NULL even without elements. On failure returns
+ * false with a sentence in error, as npy_parse_header does. */
 bool npy_read(const char *path, npy_header *out_header, void **out_data, char error[NPY_ERROR_SIZE]);
 
 #endif

@@ -12,15 +12,15 @@ typedef struct output_file {
     int file;
 } output_file;
 
-/* Whether two paths name one file: they are the same, or both are there and are the same file. */
+/* Whether two paths name the same file: they are equal, or both exist and are one file. */
 bool output_is(const char *path, const char *other);
 
-/* Creates the temporary file. A path that names something else than a regular file is refused (renaming onto a device
- * node would replace it). Each function gives false after a message on stderr; the output is then discarded. */
+/* Creates the temporary file. A path that names anything but a regular file is refused (renaming onto a device node
+ * would replace it). On failure each function returns false after a message on stderr, and the output is discarded. */
 bool output_create(output_file *output, const char *path);
 bool output_write(output_file *output, const void *bytes, size_t size);
 
-/* Gives the file its name. */
+/* Renames the file to its path. */
 bool output_commit(output_file *output);
 
 /* Removes the temporary file. Does nothing for a zeroed, committed or discarded output. */

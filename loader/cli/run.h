@@ -11,7 +11,7 @@ typedef struct run_input {
     const char *path;
 } run_input;
 
-/* A wanted output and the file that it goes to. */
+/* A wanted output and the file to write it to. */
 typedef struct run_output {
     const call_field *field;
     const char *path;
@@ -29,15 +29,15 @@ typedef struct run_job {
     bool finished; /* help was printed: there is nothing to run */
 } run_job;
 
-/* The steps, in order. Each gives CLI_OK, or the exit code after a message; run_end is to be called in any case. */
+/* The steps, in order. Each returns CLI_OK, or the exit code after a message. Call run_end in any case. */
 int run_begin(run_job *job, int argc, char **argv); /* reads the arguments and the input files */
 int run_open(run_job *job);                         /* opens the device and a stream */
 int run_compute(run_job *job);                      /* copies the inputs there, calls the function and waits */
 int run_save(run_job *job);                         /* writes the outputs: all of them or none */
 void run_end(run_job *job);
 
-/* Whether a file is an input's or an output's: one is then not to be written. CLI_OK, or the exit code after a message,
- * which begins with the option. */
+/* Checks that path is neither an input nor an output, so that it may be written. Returns CLI_OK, or the exit code after
+ * a message, which begins with option. */
 int run_check_free(const run_job *job, const char *option, const char *path);
 
 #endif
