@@ -1,8 +1,8 @@
 #include "loader/bundle.h"
 #include <string.h>
 
-/* The bundles linked in: each bundle's object puts a pointer to itself into the section kiln_bundles. The bounds are
- * the linker's; weak, since a program may link none. */
+/* The linked-in bundles: each bundle's object puts a pointer to it into the section kiln_bundles. The linker defines
+ * the bounds; they are weak, since a program may link no bundle. */
 extern const kiln_bundle *const __start_kiln_bundles[] __attribute__((weak, visibility("hidden")));
 extern const kiln_bundle *const __stop_kiln_bundles[] __attribute__((weak, visibility("hidden")));
 
@@ -27,7 +27,7 @@ const char *kiln_image_kind_name(kiln_image_kind kind) {
     return "unknown";
 }
 
-/* Copies entry number index of a table whose entries have entry_size bytes; what the entry lacks stays zero. */
+/* Copies entry index of a table whose entries are entry_size bytes; members that a short entry lacks are zeroed. */
 static void entry_copy(void *copy, size_t size, const void *table, uint32_t entry_size, uint32_t index,
                        uint32_t count) {
     memset(copy, 0, size);

@@ -6,8 +6,8 @@
 
 enum { SLOTS_LOG2 = 12, NOT_KEPT = KILN__CALL_LAUNCHES + 1 };
 
-/* What a call's launches depend on besides its parameters. A device's number is never given again; the state of a CUDA
- * stream says whether its kernels overlap. */
+/* What a call's launches depend on besides its parameters. Device numbers are never reused; a CUDA stream's state
+ * determines whether its kernels overlap. */
 typedef struct kept_for {
     uint64_t device_number;
     uint64_t operator_slot;
@@ -23,7 +23,7 @@ typedef struct kept_call {
 
 static kept_call calls[1 << SLOTS_LOG2];
 
-/* The call that the thread is in. */
+/* The innermost call that the thread is making. */
 static _Thread_local kiln__call *current;
 
 static kept_for stream_of(const kiln_stream *stream, unsigned slot) {
@@ -34,7 +34,7 @@ static inline uint64_t turned(uint64_t word) {
     return word << 9 | word >> 55;
 }
 
-/* By two sums, neither of which waits for the other. */
+/* Hashes with two independent sums, which the processor can compute in parallel. */
 static kept_call *slot_of(const kept_for *made_for, const char *params, size_t size) {
     uint64_t sums[2] = {made_for->device_number, made_for->operator_slot};
     for (; size >= sizeof sums; size -= sizeof sums, params += sizeof sums) {
@@ -57,7 +57,7 @@ static bool is_same(const kept_call *at, const kept_for *made_for, const void *p
 
 /* ---- Calls ------------------------------------------------------------------------------------------------------- */
 
-/* Whether calls on the stream are kept: it is a GPU's, and its device neither traced nor lost, nor one that plans. */
+/* Whether calls on the stream are kept: its device is a GPU that is not traced, not lost and does not plan. */
 static bool keeps_calls(const kiln_stream *stream) {
     const kiln_device *device = stream ? stream->device : NULL;
     return device && device->number && atomic_load_explicit(device->state, memory_order_relaxed) == KILN__READY;
@@ -116,7 +116,7 @@ kiln_status kiln__call_end(kiln__call *call, const kiln_stream *stream, unsigned
     return status;
 }
 
-/* Notes a launch of the call; if there is no room for it, that the call is not to be kept. */
+/* Records a launch of the call. If there is no room for it, marks the call as not to be kept. */
 static void note(kiln__call_launches *made, const kiln_kernel *kernel, const kiln_launch_config *config,
                  const void *arguments, size_t size) {
     size_t at = 0;

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The open devices. The lock also keeps a fork from seeing the list half changed. No driver is called under it, because
- * a driver may itself fork (nvidia-modprobe), or be busy while another thread forks. Opens are serialised by a lock of
- * their own, which is taken first and which a child process initialises anew. */
+/* The open devices. The atfork handlers take registry_lock, so that a child never sees the list half changed. No driver
+ * is called with it held, because a driver may itself fork (nvidia-modprobe), or be busy while another thread forks.
+ * Opens are serialised by open_lock, which is taken first and reinitialised in a child process. */
 static pthread_mutex_t registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t registry_once = PTHREAD_ONCE_INIT;
@@ -41,7 +41,7 @@ static void after_fork_in_parent(void) {
     pthread_mutex_unlock(&registry_lock);
 }
 
-/* GPU devices are dead in a child; the CPU goes on, with locks that no thread of the child holds. */
+/* GPU devices are unusable in a child; the CPU device stays usable, with reinitialised locks. */
 static void after_fork_in_child(void) {
     for (kiln_device *device = registry; device; device = device->next) {
         if (device->info.backend != KILN_BACKEND_CPU) atomic_store(device->state, 0);
@@ -112,7 +112,7 @@ void kiln__device_free(kiln_device *device) {
     free(device);
 }
 
-/* Of a device of which nothing is known yet. */
+/* The info of a device about which nothing else is known yet. */
 static kiln_device_info info_of(const kiln__backend *backend, int32_t ordinal) {
     return (kiln_device_info){.backend = backend->id,
                               .ordinal = ordinal,
@@ -156,8 +156,8 @@ static kiln_status device_create(const kiln__backend *backend, const kiln_device
     return KILN_OK;
 }
 
-/* The open device of a backend, ordinal and context, with a reference more; NULL if there is none, or if it cannot be
- * used, with the status. */
+/* Finds the open device of a backend, ordinal and context and adds a reference. *out_device is NULL if there is none
+ * (KILN_OK) or if it cannot be used (an error). */
 static kiln_status find_open(const kiln__backend *backend, int32_t ordinal, const void *context,
                              kiln_device **out_device) {
     kiln_status status = KILN_OK;
@@ -172,7 +172,7 @@ static kiln_status find_open(const kiln__backend *backend, int32_t ordinal, cons
     return status;
 }
 
-/* The ordinal of the GPU that is called id; -1 if none of the backend's is, with what they are called in the text. */
+/* Finds the ordinal of the backend's GPU with this id; -1 if there is none, with the GPUs' ids in the error text. */
 static kiln_status find_id(const kiln__backend *backend, int32_t count, const char *id, int32_t *out_ordinal) {
     char bytes[SEEN_SIZE] = "";
     kiln__text seen = {bytes, sizeof bytes, 0};
@@ -197,8 +197,8 @@ static kiln_status find_id(const kiln__backend *backend, int32_t count, const ch
     return KILN_OK;
 }
 
-/* Opens or finds one backend's device. Under open_lock. *out_absent: the backend has no device at all, or none that is
- * asked for by its id. */
+/* Opens one backend's device, or finds it open. Called under open_lock. *out_absent: the backend has no device, or none
+ * with the requested id. */
 static kiln_status open_on(const kiln__backend *backend, const kiln_device_options *options, kiln_device **out_device,
                            bool *out_absent) {
     int32_t count;
@@ -222,7 +222,7 @@ static kiln_status open_on(const kiln__backend *backend, const kiln_device_optio
     return *out_device ? KILN_OK : device_create(backend, &wanted, out_device);
 }
 
-/* Puts a device that was opened first on the list, with the story of its opening. */
+/* Adds a newly opened device at the head of the registry, with the selection log why. */
 static void registry_add(kiln_device *device, const char *why) {
     device->why = strdup(why);
     pthread_mutex_lock(&registry_lock);
@@ -232,12 +232,12 @@ static void registry_add(kiln_device *device, const char *why) {
     pthread_mutex_unlock(&registry_lock);
 }
 
-/* Its devices are another backend's, too. */
+/* Whether the backend must be requested by name, because its devices are also another backend's. */
 static bool is_by_name(const kiln__backend *backend) {
     return backend->id == KILN_BACKEND_HIP;
 }
 
-/* Tries the backends that the options allow, in the order of preference, and tells the story in why. */
+/* Tries the backends that the options allow, in order of preference, and writes the selection log to why. */
 static kiln_status open_first(const kiln_device_options *options, kiln__text *why, kiln_device **out_device) {
     kiln_status status = KILN_OK, absence = KILN_ERROR_NO_DRIVER;
     for (unsigned id = KILN_BACKEND_ANY + 1; id < BACKEND_END; id++) {

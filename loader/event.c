@@ -6,7 +6,7 @@ static kiln_status event_check(const kiln_event *event, const char *function, co
     return kiln__device_check(event->device);
 }
 
-/* Creates an event of the backend's, or a borrowed one on native. */
+/* Creates an event of the backend, or one that borrows native. */
 static kiln_status event_new(const char *function, kiln_device *device, uint32_t flags, bool borrowed, void *native,
                              kiln_event **out_event) {
     KILN__TRY(kiln__device_argument_check(function, device));

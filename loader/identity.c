@@ -32,12 +32,12 @@ size_t kiln_device_pci_text(const kiln_device_info *info, char *text, size_t siz
     return all.length;
 }
 
-/* Frameworks omit the prefix. */
+/* Skips the prefix, which frameworks omit. */
 static const char *without_prefix(const char *uuid) {
     return strncasecmp(uuid, "GPU-", 4) == 0 || strncasecmp(uuid, "MIG-", 4) == 0 ? uuid + 4 : uuid;
 }
 
-/* A hexadecimal number of the text and the character behind it, which must be end; -1 if it is something else. */
+/* Reads a hexadecimal number and the character after it, which must be end; -1 if the text has another form. */
 static long read_hex(const char **text, char end) {
     size_t length = strspn(*text, "0123456789abcdefABCDEF");
     if (!length || (*text)[length] != end) return -1;
@@ -46,7 +46,7 @@ static long read_hex(const char **text, char end) {
     return value;
 }
 
-/* "[domain:]bus:device[.function]". */
+/* Parses "[domain:]bus:device[.function]". */
 static bool is_pci(const kiln_device_info *info, const char *text) {
     const char *colon = strchr(text, ':');
     const bool has_domain = colon && strchr(colon + 1, ':'), has_function = strchr(text, '.');

@@ -35,15 +35,14 @@ kiln_status kiln__launch_flags_refuse(const kiln_kernel *kernel, const kiln_laun
     return KILN_OK;
 }
 
-/* Whether a size is that of the struct of a kernel's parameters: with the padding behind its last member, which the
- * parameters do not have. */
+/* Whether size is parameters, the size that the image states, plus the trailing padding of the caller's struct. */
 static bool is_padded(size_t size, size_t parameters) {
     for (size_t align = 2; align <= 16; align *= 2)
         if (size == ((parameters + align - 1) & ~(align - 1))) return true;
     return false;
 }
 
-/* Everything but the fast path: says what is wrong, or launches under a trace. */
+/* All but the fast path: reports errors, and launches on traced devices and those that plan. */
 static kiln_status __attribute__((cold, noinline))
 launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_config *config, const void *arguments,
               size_t arguments_size) {
@@ -66,8 +65,8 @@ launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_
     return kiln__launch(stream, kernel, config, arguments, arguments_size);
 }
 
-/* True only if neither is NULL, by one test. Two pointers without a common bit are false too: such a launch goes the
- * slow way, which looks again. */
+/* Tests with one branch that neither is NULL. Also false for two pointers without a common bit: such a launch takes the
+ * slow path, which checks again. */
 static inline bool both_set(const void *one, const void *other) {
     return (uintptr_t)one & (uintptr_t)other;
 }

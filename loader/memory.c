@@ -15,7 +15,7 @@ kiln_status kiln_memory_alloc(kiln_device *device, size_t size, void **out_memor
     return size ? device->backend->memory_alloc(device, size, out_memory) : KILN_OK;
 }
 
-/* A release is quiet: on a forked child's device nothing can be done, and NULL is nothing. */
+/* Releases fail silently: nothing can be released on a forked child's device, and NULL is allowed. */
 static bool can_release(const kiln_device *device, const void *memory) {
     return device && memory && (atomic_load(device->state) & KILN__READY);
 }

@@ -50,8 +50,8 @@ static void add_reason(kiln__text *text, const kiln_image *image, const kiln_tar
     kiln__text_add(text, "%s%s", text->length ? "\n" : "", sentence);
 }
 
-/* Tries the fitting images from best to worst. The reasons say why each one before the chosen was refused; why no image
- * will do, with KILN_ERROR_NO_IMAGE. */
+/* Tries the fitting images from best to worst. reasons gets why each image tried before the loaded one was refused or,
+ * with KILN_ERROR_NO_IMAGE, why every image was. */
 static kiln_status load_best(kiln_module *module, const kiln_candidate *candidates, uint32_t fitting,
                              kiln__text *reasons) {
     const kiln_target *target = &module->device->info.target;
@@ -100,15 +100,15 @@ static kiln_status no_image(const kiln_module *module) {
                       module->device->info.name, module->reasons ? module->reasons : "the part has no images");
 }
 
-/* Under the device's load lock. */
+/* Called under the device's load lock. */
 static kiln_module *module_find(const kiln_device *device, const kiln_bundle *bundle, const char *part) {
     for (kiln_module *module = device->modules; module; module = module->next)
         if (module->bundle == bundle && strcmp(module->part.name, part) == 0) return module;
     return NULL;
 }
 
-/* Finds or loads, under the device's load lock. *out_module is there for KILN_ERROR_NO_IMAGE too; *out_fresh: this call
- * judged its images. stream may be NULL. */
+/* Finds or loads a module, under the device's load lock. *out_module is also set for KILN_ERROR_NO_IMAGE. *out_fresh:
+ * the module is new, not a cached one. stream may be NULL. */
 static kiln_status module_get(kiln_device *device, kiln_stream *stream, const kiln_bundle *bundle, const char *name,
                               kiln_module **out_module, bool *out_fresh) {
     kiln_module *module = module_find(device, bundle, name);
@@ -142,7 +142,7 @@ static kiln_status module_get(kiln_device *device, kiln_stream *stream, const ki
     return status != KILN_OK ? no_image(module) : KILN_OK;
 }
 
-/* What came of a load; not under a lock. */
+/* Logs the result of a load. Call it without locks held. */
 static void log_load(const kiln_module *module) {
     const char *bundle = module->bundle->name, *part = module->part.name;
     const kiln_device *device = module->device;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a planning device reports to. */
+/* Where a planning device reports to. */
 struct kiln__plan {
     kiln_plan_callback report;
     void *user;

@@ -2,13 +2,13 @@
 #include "loader/bundle.h"
 #include <stdio.h>
 
-/* The first failure. Its text is kept, since later failures and calls made by the callback overwrite the thread's. */
+/* The first failure. Its text is copied, since later failures and calls by the callback overwrite the thread's. */
 typedef struct failure {
     kiln_status status;
     char text[KILN__ERROR_TEXT_SIZE];
 } failure;
 
-/* One part on one device. */
+/* Loads one part on one device. */
 static void check_part(kiln_device *device, const kiln_bundle *bundle, const char *part, kiln_preload_callback report,
                        void *user, failure *first) {
     kiln_preload_result result = {.device = device, .bundle = bundle, .part = part};

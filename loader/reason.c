@@ -1,4 +1,4 @@
-/* The sentences of selection: why an image does not fit, in terms of the image and the device at hand. */
+/* The sentences of selection: why an image does not fit a device. */
 #include "loader/target.h"
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +21,7 @@ static void add_driver_need(kiln__text *out, const kiln_image *image) {
     }
 }
 
-/* What the image needs in the respect of one reason. */
+/* Adds what the image needs, for one reason. */
 static void add_need(kiln__text *out, const kiln_image *image, uint32_t reason, const char *sentence) {
     const char *target = image->target ? image->target : "?";
     switch (reason) {

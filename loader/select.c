@@ -1,5 +1,5 @@
-/* Selection: a pure function from (images, device properties) to (candidates in order, reasons). The rules are those of
- * the vendors: NVIDIA's CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility" and "Family-Specific
+/* Selection: a pure function from (images, device properties) to (candidates in order, reasons). The rules are the
+ * vendors': NVIDIA's CUDA C++ Programming Guide, "Binary Compatibility", "PTX Compatibility" and "Family-Specific
  * Compute Capabilities"; LLVM's "User Guide for AMDGPU Backend", target IDs and generic processors. */
 #include "loader/bundle.h"
 #include "loader/target.h"
@@ -17,7 +17,7 @@ static uint32_t suffix_order(char suffix) {
     return suffix == 'a' ? 2 : suffix == 'f' ? 1 : 0;
 }
 
-/* Higher tiers win whatever stands below them. */
+/* A higher tier wins whatever the order; order decides within a tier. */
 static judgement fits(uint32_t tier, uint32_t order) {
     return (judgement){0, tier << 16 | (order + 1)};
 }
@@ -28,8 +28,8 @@ static bool driver_reads(const kiln_image *image, const kiln_target *target) {
     return target->driver_version >= lowest;
 }
 
-/* 'a' runs on that chip alone, 'f' on later chips of the family (the same major). A plain cubin runs on the same major
- * and no lower minor, plain PTX on everything not lower. */
+/* An 'a' image runs on exactly that chip, an 'f' image also on later chips of its family (the same major). A plain
+ * cubin runs on the same major with an equal or higher minor, plain PTX on any equal or higher capability. */
 static judgement judge_nvidia(const kiln_image *image, const kiln_target *target) {
     int32_t capability;
     char suffix;
@@ -52,7 +52,8 @@ static judgement judge_nvidia(const kiln_image *image, const kiln_target *target
     return fits(tier, (uint32_t)capability * 4 + suffix_order(suffix));
 }
 
-/* The processor, or its generic family (last); each feature that the image states must be the device's. */
+/* The image must be for the processor or, ranked last, its generic family, and each feature that it states must match
+ * the device's. */
 static judgement judge_amd(const kiln_image *image, const kiln_target *target) {
     size_t length = strcspn(image->target, ":");
     int32_t xnack, sramecc;

@@ -5,23 +5,23 @@
 
 static const double infinity = __builtin_inf();
 
-/* What scores are relative to, by the greatest: 0 where there is none, so that nothing is -inf + inf. */
+/* What scores are relative to: the greatest or, if that is -inf, 0, so that no difference is -inf + inf. */
 static double origin_of(double max) {
     return max == -infinity ? 0 : max;
 }
 
-/* e^(x - origin), x being no greater. Of infinite scores each counts as 1, and all others as 0. */
+/* e^(x - origin) for x <= origin. If origin is infinite, 1 for x equal to it and 0 for all others. */
 static double weight_of(double x, double origin) {
     return x == origin ? 1 : kiln__exp(x - origin);
 }
 
-/* The greater; NaN if one is NaN. */
+/* The greater of two; NaN if either is NaN. */
 static double max_of(double a, double b) {
     return a > b || a != a ? a : b;
 }
 
-/* Adds a term and what it lacks to a state's sum: the sum of the values and its rounding error, which is exact (Knuth,
- * "The Art of Computer Programming", vol. 2, 4.2.2, theorem B), so that state and term may change places. */
+/* Adds a term and its compensation to a state's sum. The rounding error of the sum is computed exactly (Knuth, "The Art
+ * of Computer Programming", vol. 2, 4.2.2, theorem B), so that the addition is commutative. */
 static void add(kiln_softmax_state *state, double term, double rest) {
     double sum = state->sum + term, term_part = sum - state->sum, sum_part = sum - term_part;
     double error = (state->sum - sum_part) + (term - term_part);
@@ -29,7 +29,7 @@ static void add(kiln_softmax_state *state, double term, double rest) {
     state->compensation = (state->compensation + rest) + error;
 }
 
-/* Takes a state to a maximum that is not below its own, and gives the factor. */
+/* Rescales a state to a maximum not below its own. Returns the factor. */
 static double move_to(kiln_softmax_state *state, double max) {
     double scale = weight_of(state->max, origin_of(max));
     state->max = max;
@@ -94,8 +94,8 @@ kiln_status kiln_log_sum_exp(const double *values, size_t count, double *out_lse
     return kiln_softmax_state_lse(&state, out_lse);
 }
 
-/* max + ln(1 + e), in which ln(1 + e) is e ln(u) / (u - 1), u being 1 + e as rounded: what rounding takes from e is
- * taken from both. */
+/* max + ln(1 + e). With u, 1 + e rounded, ln(1 + e) is e ln(u) / (u - 1), in which the errors from that rounding
+ * cancel. */
 double kiln_log_add_exp(double a, double b) {
     double max = max_of(a, b), min = max == a ? b : a, origin = origin_of(max);
     double e = weight_of(min, origin), u = 1 + e;

@@ -46,7 +46,7 @@ const char *kiln_last_error(void) {
 }
 
 kiln_status kiln__fail(kiln_status status, const char *format, ...) {
-    /* The arguments may point into the text that is replaced, so the new one is built beside it. */
+    /* The arguments may point into the text that is being replaced, so the new one is built separately. */
     char text[KILN__ERROR_TEXT_SIZE];
     va_list arguments;
     va_start(arguments, format);

@@ -2,7 +2,7 @@
 #include "loader/plan.h"
 #include <string.h>
 
-/* The stream is open and its device usable. */
+/* Checks that the stream is open and its device usable. */
 static kiln_status stream_check(const kiln_stream *stream, const char *function) {
     KILN__REQUIRE(stream && stream->device, "%s: stream is NULL or closed", function);
     return kiln__device_check(stream->device);
@@ -56,7 +56,7 @@ void kiln_stream_close(kiln_stream *stream) {
         memset(stream, 0, sizeof *stream);
         return;
     }
-    /* In a forked child the driver must not be called, and what the stream holds is the parent's. */
+    /* In a forked child the driver must not be called: the stream's resources are the parent's. */
     if (atomic_load(stream->device->state) & KILN__READY) stream->device->backend->stream_close(stream);
     memset(stream, 0, sizeof *stream);
 }

@@ -3,10 +3,10 @@
 #include "loader/kept.h"
 #include <string.h>
 
-/* ---- Maps that were encoded before ------------------------------------------------------------------------------- */
+/* ---- Encoded maps ------------------------------------------------------------------------------------------------ */
 
-/* A model's steps describe the same tensors again and again, and a driver takes 91 ns to encode a map (measured on an
- * H100): those of before are kept. A map is a pure function of its description, whatever the device. */
+/* A cache of encoded maps: a model's steps describe the same tensors repeatedly, and a driver takes 91 ns to encode a
+ * map (measured on an H100). A map is a pure function of its description, whatever the device. */
 enum { SLOTS = 256, DESCRIPTION_WORDS = 2 * KILN_KERNEL_MAP_RANK + 2, MAP_WORDS = KILN__TENSOR_MAP_BYTES / 8 };
 
 typedef struct description {
@@ -21,7 +21,7 @@ typedef struct slot {
 
 static slot slots[SLOTS];
 
-/* All that a map depends on: address, box, type and rank; sizes; strides but the innermost. */
+/* All that a map depends on: address, box, type and rank; sizes; all strides but the innermost. */
 static description describe(const kiln__tensor_layout *tensor, const uint16_t *box) {
     description made = {{(uintptr_t)tensor->data}};
     memcpy(&made.words[1], box, sizeof made.words[1]);
@@ -38,7 +38,7 @@ static slot *slot_of(const description *wanted) {
     return &slots[mixed * 0x9e3779b97f4a7c15u >> 56];
 }
 
-/* Copies the slot's map to out_map, if it is the wanted one's. */
+/* Copies the slot's map to out_map, if it is the wanted one. */
 static bool find(slot *at, const description *wanted, char *out_map) {
     if (!kiln__kept_read_begin(&at->users)) return false;
     const bool found = memcmp(&at->of, wanted, sizeof *wanted) == 0;

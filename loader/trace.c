@@ -11,7 +11,7 @@ int64_t kiln__trace_now(void) {
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* A small number that identifies the calling thread, in the order in which threads were first recorded. */
+/* The calling thread's number: threads are numbered in the order in which they were first recorded. */
 static uint64_t thread_number(void) {
     static _Atomic uint64_t last;
     static _Thread_local uint64_t number;
@@ -55,7 +55,7 @@ kiln_status kiln_trace_start(kiln_device *device, size_t capacity) {
     return kiln__fail(KILN_ERROR_INVALID_ARGUMENT, "kiln_trace_start: the device is being traced already");
 }
 
-/* An event recorded on the stream now, or NULL where there can be none (a capture, no memory). */
+/* Records a new event on the stream; NULL if that is not possible (a capture, out of memory). */
 static kiln_event *mark(kiln_stream *stream) {
     kiln_event *event;
     bool capturing = true;
@@ -76,7 +76,7 @@ static kiln__trace_record record_begin(kiln_stream *stream, kiln__trace_kind kin
     };
 }
 
-/* Keeps a record, or counts it as dropped; then its events go at once. */
+/* Stores a record or, if it cannot, counts it as dropped and destroys its events. */
 static void record_keep(kiln_device *device, kiln__trace_record *record) {
     bool kept = false;
     pthread_mutex_lock(&device->trace_lock);
@@ -93,7 +93,7 @@ static void record_keep(kiln_device *device, kiln__trace_record *record) {
     kiln_event_destroy(record->finished);
 }
 
-/* The first timed call gives the trace the event that ties the device's clock to the host's. */
+/* The first timed call records the event that relates the device's clock to the host's. */
 static void set_base(kiln_stream *stream) {
     kiln_device *device = stream->device;
     pthread_mutex_lock(&device->trace_lock);
@@ -171,7 +171,7 @@ void kiln__trace_load(const kiln_module *module, int64_t begin) {
     record_keep(device, &record);
 }
 
-/* Takes the trace from the device, so that no call records any more. */
+/* Detaches the trace from the device, so that no call records in it any more. */
 static kiln__trace *trace_take(kiln_device *device) {
     pthread_mutex_lock(&device->trace_lock);
     kiln__trace *trace = device->trace;
@@ -185,7 +185,7 @@ void kiln__trace_discard(kiln_device *device) {
     trace_free(trace_take(device));
 }
 
-/* Turns the events into times. What the device cannot time stays zero. */
+/* Converts the events to times. Those that the device cannot tell stay zero. */
 static void trace_resolve(kiln__trace *trace) {
     for (size_t i = 0; i < trace->count; i++) {
         kiln__trace_record *record = &trace->records[i];

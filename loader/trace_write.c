@@ -25,7 +25,7 @@ static void __attribute__((format(printf, 2, 3))) put_line(writer *out, const ch
     if (length > 0) put(out, bytes, (size_t)length < sizeof bytes ? (size_t)length : sizeof bytes - 1);
 }
 
-/* A foreign name for a JSON string or a terminal: what is not plain ASCII becomes \u00xx. */
+/* Escapes a foreign name for JSON or a terminal: quotes, backslashes and what is not printable ASCII become \u00xx. */
 static const char *escape(const char *name, char *text, size_t size) {
     static const char hex[] = "0123456789abcdef";
     size_t length = 0;
