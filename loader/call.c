@@ -16,7 +16,7 @@ typedef struct kept_for {
 
 typedef struct kept_call {
     kiln__kept users;
-    kept_for made_for; /* all zero: there is no call */
+    kept_for made_for; /* all zero: the slot is empty */
     char params[KILN__CALL_PARAMS_BYTES];
     kiln__call_launches made;
 } kept_call;

@@ -206,13 +206,13 @@ static kiln_status open_on(const kiln__backend *backend, const kiln_device_optio
     KILN__TRY(backend->count(&count));
     if (count == 0) {
         *out_absent = true;
-        return KILN_ERROR_NO_DRIVER; /* the text is the backend's */
+        return KILN_ERROR_NO_DRIVER; /* the backend has set the text */
     }
     kiln_device_options wanted = *options;
     if (options->id) KILN__TRY(find_id(backend, count, options->id, &wanted.ordinal));
     if (wanted.ordinal < 0) {
         *out_absent = true;
-        return KILN_ERROR_NOT_FOUND; /* the text has what there is */
+        return KILN_ERROR_NOT_FOUND; /* the text lists the ids that exist */
     }
     if (wanted.ordinal >= count)
         return kiln__fail(KILN_ERROR_NOT_FOUND, "kiln_device_open: ordinal is %d, %s has %d device%s", wanted.ordinal,

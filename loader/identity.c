@@ -13,7 +13,7 @@ size_t kiln_device_uuid_text(const kiln_device_info *info, char *text, size_t si
     *text = '\0';
     if (!memcmp(info->uuid, none, sizeof none)) return 0;
     kiln__text_add(&all, "GPU-");
-    if (info->backend != KILN_BACKEND_CUDA) { /* AMD's is a text */
+    if (info->backend != KILN_BACKEND_CUDA) { /* AMD's UUID is text */
         kiln__text_add(&all, "%.*s", UUID_BYTES, (const char *)info->uuid);
         return all.length;
     }

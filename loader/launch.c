@@ -59,7 +59,7 @@ launch_slowly(kiln_stream *stream, const kiln_kernel *kernel, const kiln_launch_
                   kernel->arguments_size);
     if (stream->device->plan) return kiln__plan_launch(kernel, config);
     KILN__TRY(kiln__device_check(stream->device));
-    if (!arguments) arguments = ""; /* of a kernel without any, which a backend may copy and hand on */
+    if (!arguments) arguments = ""; /* for kernels without arguments: a backend may copy from it */
     if (atomic_load_explicit(stream->device->state, memory_order_relaxed) & KILN__TRACING)
         return kiln__trace_launch(stream, kernel, config, arguments, arguments_size);
     return kiln__launch(stream, kernel, config, arguments, arguments_size);

@@ -102,7 +102,7 @@ kiln_status kiln_select(const kiln_bundle *bundle, const kiln_part *part, const 
                   bundle->version, KILN_BUNDLE_VERSION);
     KILN__REQUIRE(kiln__part_valid(part), "kiln_select: part is malformed");
     KILN__REQUIRE(candidates || part->image_count == 0, "kiln_select: candidates is NULL");
-    /* A stable insertion by rank: those that do not fit have rank 0 and stay behind in the part's order. */
+    /* Stable insertion sort by rank. Images that do not fit have rank 0 and come last, in the part's order. */
     uint32_t fitting = 0;
     for (uint32_t i = 0; i < part->image_count; i++) {
         kiln_image image = kiln_part_image(part, i);

@@ -37,7 +37,7 @@ int32_t kiln__ptx_driver(int32_t ptx_version) {
         if (ptx_drivers[i].ptx >= ptx_version) return ptx_drivers[i].driver;
     /* Each PTX 9.x so far came with CUDA 13.x. */
     if (ptx_version / 10 == 9) return 13000 + ptx_version % 10 * 10;
-    return INT32_MAX; /* newer than any that is known */
+    return INT32_MAX; /* newer than any known version */
 }
 
 int32_t kiln__driver_ptx(int32_t driver_version) {
@@ -171,7 +171,7 @@ size_t kiln_target_text(const kiln_target *target, char *text, size_t size) {
     case KILN_BACKEND_CPU:
         kiln__text_add(&out, "%.31s", target->processor[0] ? target->processor : "a CPU below every level");
         break;
-    case KILN_BACKEND_HIP: /* no target's: its devices have ROCm's */
+    case KILN_BACKEND_HIP: /* never a target's backend: HIP devices have ROCm targets */
     case KILN_BACKEND_ANY:
         break;
     }

@@ -15,7 +15,7 @@ typedef struct description {
 
 typedef struct slot {
     kiln__kept users;
-    description of; /* all zero: there is no map */
+    description of; /* all zero: the slot is empty */
     uint64_t map[MAP_WORDS];
 } slot;
 

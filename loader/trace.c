@@ -185,7 +185,7 @@ void kiln__trace_discard(kiln_device *device) {
     trace_free(trace_take(device));
 }
 
-/* Converts the events to times. Those that the device cannot tell stay zero. */
+/* Converts the events to times. Those that the device cannot measure stay zero. */
 static void trace_resolve(kiln__trace *trace) {
     for (size_t i = 0; i < trace->count; i++) {
         kiln__trace_record *record = &trace->records[i];

@@ -10,8 +10,8 @@ typedef struct kiln__cpu_mask {
     cpu_set_t sets[8192 / CPU_SETSIZE];
 } kiln__cpu_mask;
 
-/* The CPUs that the calling thread may run on. Returns their number, at least 1. If the kernel does not tell, the mask
- * is empty and the result is 1. */
+/* The CPUs that the calling thread may run on. Returns their number, at least 1. If the kernel does not report them,
+ * the mask is empty and the result is 1. */
 uint32_t kiln__cpu_mask_read(kiln__cpu_mask *out_mask);
 
 /* Removes cpu from the calling thread's affinity mask, unless it is the only one left; a thread running there moves. -1
